@@ -15,13 +15,8 @@ def test_an_account_that_does_not_close_is_an_error() -> None:
 
 def test_the_rows_are_shown_in_order_with_the_first_of_those_left_out() -> None:
     account = Account(read=10)
-    for place, number in {
-        "used": 4,
-        "no_text": 1,
-        "blank_line": 2,
-        "header": 1,
-        "merged": 0,
-    }.items():
+    account.count("used", 4, where="a.csv, line 2")
+    for place, number in {"no_text": 1, "blank_line": 2, "header": 1, "merged": 0}.items():
         account.count(place, number)
     account.count("blank_text", where="a.csv, line 3")
     account.count("blank_text", where="a.csv, line 9")
@@ -34,6 +29,7 @@ def test_the_rows_are_shown_in_order_with_the_first_of_those_left_out() -> None:
         ("Used records", 4, ""),
     ]
     assert account.left_out == {"no_text": 1, "blank_text": 2}
+    assert account.first == {"blank_text": "a.csv, line 3"}  # used records have none
 
 
 def test_a_place_is_split_into_its_parts() -> None:
@@ -50,10 +46,3 @@ def test_most_records_with_one_fault_are_an_error() -> None:
     account.count("missing_id", 2)
     with pytest.raises(SourceError, match=r"most of 24 records .* line 3; name the column\)"):
         account.require_most("a.csv", {"missing_id": "name the column"})
-
-
-def test_used_records_have_no_first() -> None:
-    account = Account()
-    account.count("used", where="a.csv, line 2")
-    account.count("merged", where="a.csv, line 3")
-    assert account.first == {"merged": "a.csv, line 3"}

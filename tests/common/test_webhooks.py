@@ -1,6 +1,5 @@
 """Signed requests against a real server that misbehaves."""
 
-import hmac
 import logging
 import socket
 import threading
@@ -29,24 +28,12 @@ def ask(url: str, timeout: float = 0.3) -> Answer:
     return post(url, b'{"a": 1}', secret="s3cret", key="k-1", timeout=timeout, clock=lambda: NOW)
 
 
-def test_a_request_is_signed_and_numbered() -> None:
-    with webhook() as server:
-        assert ask(server.url) == Answer(status=200)
-    [request] = server.requests
-    assert request.body == b'{"a": 1}'
-    assert request.headers["webhook-id"] == "k-1"
-    assert request.headers["webhook-timestamp"] == "1767600000"
-    expected = hmac.digest(b"s3cret", b"k-1.1767600000." + request.body, "sha256")
-    assert request.headers["webhook-signature"] == f"v1,{b64encode(expected).decode()}"
-
-
-@pytest.mark.parametrize(
-    "secret", ["s3cret", f"whsec_{b64encode(b's3cret').decode()}", "not base64!"]
-)
+@pytest.mark.parametrize("secret", ["s3cret", f"whsec_{b64encode(b's3cret').decode()}"])
 def test_the_library_verifies_a_request(secret: str) -> None:
     with webhook() as server:
         post(server.url, b'{"a": 1}', secret=secret, key="k-1", timeout=0.3)
     [request] = server.requests
+    assert request.headers["webhook-id"] == "k-1"
     receiver = Webhook(secret) if secret.startswith("whsec_") else Webhook(secret.encode())
     assert receiver.verify(request.body, dict(request.headers)) == {"a": 1}
     changes = [(b'{"a": 2}', {}), (request.body, {"webhook-id": "k-2"})]
@@ -62,6 +49,7 @@ def test_a_request_is_fresh_for_five_minutes() -> None:
         for late in (-400, 400):
             clock = (lambda moment: lambda: moment)(time.time() + late)
             post(server.url, b"{}", secret="s3cret", key="k", timeout=0.3, clock=clock)
+        assert int(server.requests[-1].headers["webhook-timestamp"]) == int(clock())
     for request in server.requests:
         with pytest.raises(WebhookVerificationError, match="timestamp"):
             Webhook(b"s3cret").verify(request.body, dict(request.headers))
@@ -73,20 +61,15 @@ def test_an_empty_secret_signs_nothing(secret: str) -> None:
         signer(secret)
 
 
-@pytest.mark.parametrize("status", [300, 304, 400, 410, 429, 500, 503])
+@pytest.mark.parametrize("status", [200, 204, 300, 400, 503])
 def test_every_answer_but_success_is_a_problem(status: int) -> None:
     with webhook(status) as server:
         answer = ask(server.url)
-    assert answer == Answer(status=status, problem=f"answer {status}")
+    problem = {} if status < 300 else {"problem": f"answer {status}"}
+    assert answer == Answer(status=status, **problem)
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204])
-def test_every_success_is_one(status: int) -> None:
-    with webhook(status) as server:
-        assert ask(server.url) == Answer(status=status)
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 308])
 def test_a_redirect_is_an_answer_and_not_followed(status: int) -> None:
     with webhook() as elsewhere:
         head = f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
@@ -99,15 +82,12 @@ def test_a_redirect_is_an_answer_and_not_followed(status: int) -> None:
     ("expected", "seconds"),
     [
         ("7", 7.0),
-        (" 0 ", 0.0),
         ("9" * 400, 999_999_999.0),
         (formatdate(NOW + 60, usegmt=True), pytest.approx(60, abs=1)),
         (formatdate(NOW + 60).replace("-0000", ""), pytest.approx(60, abs=1)),
         (formatdate(NOW - 60, usegmt=True), 0.0),
-        ("-5", None),
         ("soon", None),
         ("٣", None),
-        ("", None),
     ],
 )
 def test_a_receiver_says_when_to_come_back(expected: str, seconds: object) -> None:
@@ -117,8 +97,7 @@ def test_a_receiver_says_when_to_come_back(expected: str, seconds: object) -> No
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [None, b"", b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc nonsense\r\n\r\n", b"\x00" * 99],
+    "answer", [b"", b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc nonsense\r\n\r\n"]
 )
 def test_no_answer_is_known_from_its_kind(answer: bytes | None) -> None:
     with webhook(answer) as server:
@@ -161,19 +140,17 @@ def dripping() -> Iterator[str]:
 
 
 def test_who_answers_byte_by_byte_is_cut_off_in_time() -> None:
+    """The whole answer would take 50 seconds."""
     with dripping() as url:
-        started = time.monotonic()
-        answer = ask(url, timeout=0.5)
-    assert answer.problem == "TimeoutError"
-    assert time.monotonic() - started < 5
+        assert ask(url, timeout=0.5).problem == "TimeoutError"
 
 
-@pytest.mark.parametrize("url", ["http://a..b/", "http://[::1/", "http://127.0.0.1:x/", "gopher:"])
-def test_an_address_that_is_none_raises_nothing(url: str) -> None:
-    assert ask(f"{url}?token=hunter2").status is None
+def test_an_address_that_is_none_raises_nothing() -> None:
+    for url in ("http://a..b/", "http://[::1/", "http://127.0.0.1:x/", "gopher:"):
+        assert ask(f"{url}?token=hunter2").status is None
 
 
-@pytest.mark.parametrize("answer", [500, 400, None, b"token=hunter2\r\n\r\n", b""])
+@pytest.mark.parametrize("answer", [500, None, b"token=hunter2\r\n\r\n"])
 def test_an_answer_tells_no_secret(
     answer: int | bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -79,10 +79,10 @@ def test_items_with_times_keep_their_time_of_day_and_days_without_items_are_skip
     assert before == after == []
     times = [row["created_at"] for day in (first, second) for row in day]
     assert [time.time() for time in times] == [
-        *(dt.time(0, 0, 0), dt.time(23, 59, 59), dt.time(12, 30), dt.time(12, 30)),
+        *(dt.time(0, 0, 0), dt.time(23, 59, 59), dt.time(12, 30), dt.time(12, 30))
     ]
     assert [row["dt"] for day in (first, second) for row in day] == [
-        *(START, START, START + dt.timedelta(1), START + dt.timedelta(1)),
+        *(START, START, START + dt.timedelta(1), START + dt.timedelta(1))
     ]
 
 

@@ -33,14 +33,6 @@ def days(draw):
     return prob, rng.integers(0, 2**64, size, dtype=np.uint64)
 
 
-def by_row(routing):
-    order = np.argsort(routing.row)
-    return [
-        column[order].tolist()
-        for column in (routing.row, routing.stratum, routing.inclusion_probability, routing.rank)
-    ]
-
-
 @given(days(), policies)
 def test_sizes_are_exact_and_every_chance_is_positive(day, policy):
     prob, keys = day
@@ -57,12 +49,6 @@ def test_sizes_are_exact_and_every_chance_is_positive(day, policy):
     if policy.slice_share > 0 and capacity > 0:
         assert (table["sample"][1:] > 0).all()
         assert (table["population"][1:] > 0).all()
-
-
-@given(days(), policies)
-def test_inverse_chances_of_the_slice_add_up_to_the_rest(day, policy):
-    prob, keys = day
-    routing = design_routing(prob, keys, policy)
     in_slice = routing.stratum > 0
     if in_slice.any():
         rest = prob.size - int((~in_slice).sum())
@@ -81,17 +67,6 @@ def test_the_order_of_the_rows_decides_nothing(day, policy, seed):
     assert here.strata.equals(there.strata)
     assert keys[here.row].tolist() == keys[moved][there.row].tolist()
     assert here.stratum.tolist() == there.stratum.tolist()
-
-
-@given(days(), policies)
-def test_the_top_has_the_highest_scores_and_strata_keep_their_bounds(day, policy):
-    routing = design_routing(*day, policy)
-    table = routing.strata
-    top = routing.stratum == 0
-    if top.any() and not top.all():
-        assert routing.review_score[top].min() >= routing.review_score[~top].max()
-    for score, stratum in zip(routing.review_score, routing.stratum, strict=True):
-        assert table["lower"][stratum] <= score <= table["upper"][stratum]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +96,11 @@ def test_the_table_tells_what_each_stratum_contains(day, policy, threshold):
     prob, keys = day
     routing = design_routing(prob, keys, policy, threshold=threshold)
     assert len(routing.strata) <= 1 + policy.strata
+    top = routing.stratum == 0
+    if top.any() and not top.all():
+        assert routing.review_score[top].min() >= routing.review_score[~top].max()
     score = review_scores(prob, policy.strategy, threshold=threshold)
+    assert routing.review_score.tolist() == score[routing.row].tolist()
     for row in routing.strata.itertuples():
         here = routing.row[routing.stratum == row.stratum]
         assert ((row.lower <= score[here]) & (score[here] <= row.upper)).all()
@@ -129,12 +108,11 @@ def test_the_table_tells_what_each_stratum_contains(day, policy, threshold):
             assert ((prob[here] > threshold) == row.flagged).all()
 
 
-@pytest.mark.parametrize("threshold", [0.5, 0.8])
-def test_flagged_comments_outside_the_top_have_labels_every_day(threshold):
-    rng = np.random.default_rng(11)
+def test_flagged_comments_outside_the_top_have_labels_every_day():
+    rng, threshold = np.random.default_rng(11), 0.8
     prob = expit(2.5 * (rng.normal(0, 2, 5000) - 4.2))
     policy = RoutingPolicy(review_fraction=0.1)
-    for _ in range(20):
+    for _ in range(5):
         keys = rng.integers(0, 2**64, prob.size, dtype=np.uint64)
         routing = design_routing(prob, keys, policy, threshold=threshold)
         flagged = routing.strata[1:][routing.strata["flagged"][1:].fillna(False)]
@@ -149,12 +127,6 @@ def test_a_small_slice_is_not_divided_by_the_threshold():
     routing = design_routing(prob, keys, RoutingPolicy(review_fraction=0.1))  # 4 places, 2 strata
     assert routing.strata["flagged"].isna().all()
     assert routing.strata["population"].tolist() == [36, 4, 360]
-
-
-def test_constant_scores_make_one_stratum():
-    keys = np.random.default_rng(0).integers(0, 2**64, 500, dtype=np.uint64)
-    routing = design_routing(np.full(500, 0.3), keys, RoutingPolicy(review_fraction=0.1))
-    assert routing.strata["population"].tolist() == [45, 455]
 
 
 def test_slice_comments_lie_anywhere_in_the_queue():
@@ -178,7 +150,7 @@ def test_the_weighted_slice_is_unbiased_over_draws():
     label = rng.random(400) < prob
     policy = RoutingPolicy(review_fraction=0.15, slice_share=0.4)
     totals, drawn = [], np.zeros(400)
-    for _ in range(2000):
+    for _ in range(600):
         routing = design_routing(prob, rng.integers(0, 2**64, 400, dtype=np.uint64), policy)
         totals.append((label[routing.row] / routing.inclusion_probability).sum())
         drawn[routing.row] += 1
@@ -198,21 +170,17 @@ def test_allocation_respects_floor_and_population():
     ("change", "message"),
     [
         ({"review_fraction": 0.0}, "review_fraction"),
-        ({"review_fraction": 1.1}, "1.1"),
         ({"review_fraction": float("nan")}, "review_fraction"),
         ({"slice_share": 1.0}, "slice_share"),
         ({"toxic_share": -0.1}, "toxic_share"),
         ({"strategy": "chance"}, "uncertainty"),
         ({"strata": 0}, "strata"),
         ({"minimum": 0}, "minimum"),
-        ({"false_negative_cost": -1, "false_positive_cost": 1}, "costs"),
         ({"false_negative_cost": 1, "false_positive_cost": float("inf")}, "costs"),
         ({"false_negative_cost": 0, "false_positive_cost": 0}, "one cost above 0"),
         ({"false_negative_cost": 1}, "both, or neither"),
         ({"platform_costs": {"kids": float("nan")}}, "costs"),
-        ({"confirmation_share": -0.1}, "confirmation_share"),
         ({"confirmation_share": 1.1}, "confirmation_share"),
-        ({"confirmation_share": float("nan")}, "confirmation_share"),
     ],
 )
 def test_an_impossible_policy_is_refused(change, message):
@@ -220,16 +188,10 @@ def test_an_impossible_policy_is_refused(change, message):
         RoutingPolicy(**({"review_fraction": 0.1} | change))
 
 
-def test_keys_must_fit():
-    with pytest.raises(DesignError, match="one key per comment"):
-        design_routing([0.5], np.empty(0, np.uint64), RoutingPolicy(review_fraction=1))
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("digits", [1, 2, 7])
-def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy, digits) -> None:
-    rng = np.random.default_rng(digits)
-    prob = rng.beta(0.4, 2.0, 3_000).round(digits).astype(np.float32)
+def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy) -> None:
+    rng = np.random.default_rng(2)
+    prob = rng.beta(0.4, 2.0, 3_000).round(2).astype(np.float32)
     keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
     policy = RoutingPolicy(review_fraction=0.1, strategy=strategy, toxic_share=0.3)
     routing = design_routing(prob, keys, policy, threshold=0.3)
@@ -268,19 +230,10 @@ def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) ->
         strata_of(score, routing.strata, top, flagged=prob > 0.7)
 
 
-def test_decisions_by_a_threshold_route_what_the_threshold_routes() -> None:
-    rng = np.random.default_rng(6)
-    prob = rng.random(500)
-    keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
-    policy = RoutingPolicy(review_fraction=0.2)
-    one = design_routing(prob, keys, policy, threshold=0.3)
-    other = design_routing(prob, keys, policy, flagged=prob.astype(float) > 0.3)
-    assert by_row(one) == by_row(other)
-    pd.testing.assert_frame_equal(one.strata, other.strata)
-
-
-def test_decisions_must_fit() -> None:
+def test_keys_and_decisions_must_fit() -> None:
     policy, keys = RoutingPolicy(review_fraction=1), np.zeros(1, np.uint64)
+    with pytest.raises(DesignError, match="one key per comment"):
+        design_routing([0.5], keys[1:], policy)
     with pytest.raises(DesignError, match="one decision per comment"):
         design_routing([0.5], keys, policy, flagged=np.zeros(2, bool))
 
@@ -296,10 +249,7 @@ def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
         replace(policy, minimum=1),
     ]
     assert len({policy.digest, *(other.digest for other in others)}) == 7
-
-
-def test_confirmations_come_on_top_and_move_no_slice():
-    policy = RoutingPolicy(review_fraction=0.1)
+    # Confirmations come on top.
     assert replace(policy, confirmation_share=0.5).digest == policy.digest
 
 

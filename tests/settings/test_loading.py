@@ -27,33 +27,21 @@ def test_without_any_variable_there_is_no_source() -> None:
     ("variable", "value", "expected"),
     [
         ("REVIEW_FRACTION", "0", "a number in (0, 1], got 0"),
-        ("REVIEW_FRACTION", "-0.1", "a number in (0, 1], got -0.1"),
         ("REVIEW_FRACTION", "1.5", "a number in (0, 1], got 1.5"),
         ("REVIEW_FRACTION", "nan", "a number in (0, 1], got nan"),
         ("REVIEW_FRACTION", "one half", "a number in (0, 1], got 'one half'"),
-        ("REVIEW_FRACTION", "", "a number in (0, 1], got ''"),
         ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
         ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
-        (
-            "STRATEGY",
-            "guessing",
-            "uncertainty, predictive_variance, toxicity, hybrid or cost, got guessing",
-        ),
+        ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
         ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
-        ("HISTORY_DAYS", "1", "an integer of at least 3, got 1"),
         ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
         ("REQUIRE_CODE", "maybe", "true or false, got maybe"),
         ("FIRST_DAY", "yesterday", "a date such as 2026-01-31, got yesterday"),
-        ("LAST_DAY", "2026-02-30", "a date such as 2026-01-31, got 2026-02-30"),
-        ("SOURCE__KIND", "pigeons", "files, sql, community or replay, got pigeons"),
         ("ALERT_MAIL_TO", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
-        ("ALERT_CHANNELS", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
         ("SCORER", "http://mod:hunter2@host name", "valid text"),
-        ("SCORER_TOKEN", "", "visible ASCII characters, without a line break at the end"),
         ("SCORER_TOKEN", "hunter2\n", "visible ASCII characters, without a line break at the end"),
         ("SCORER_TOKEN", "hünter2", "visible ASCII characters, without a line break at the end"),
-        ("OIDC_ROLES", '["hunter2"]', 'a JSON map such as {"a": "b"}'),
         ("OIDC_ROLES", '{"a": 1}', 'a JSON map such as {"a": "b"}'),
     ],
 )
@@ -66,13 +54,54 @@ def test_the_error_for_an_invalid_value_names_variable_range_and_value(
     assert str(caught.value) == f"MODWATCH_{variable} must be {expected}"
 
 
-def test_all_invalid_variables_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_FIRST_DAY", "today")
-    monkeypatch.setenv("MODWATCH_SHARD_TOKENS", "few")
-    with pytest.raises(
-        SettingsError, match=r"FIRST_DAY must be .*; MODWATCH_SHARD_TOKENS must be "
-    ):
+NO_KIND = "MODWATCH_SOURCE__KIND is not set; set it to files, sql, replay or community"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "SOURCE__KIND=files",
+            "MODWATCH_SOURCE__KIND=files requires MODWATCH_SOURCE__PATH; set it "
+            "(File, folder or glob; `{dt}` stands for the day)",
+        ),
+        (
+            "SOURCE__KIND=community SOURCE__QUERY=x",
+            "MODWATCH_SOURCE__QUERY does not apply to MODWATCH_SOURCE__KIND=community; unset it",
+        ),
+        ("SOURCE__URL=sqlite:///a.db", NO_KIND),
+        ("SOURCE__PATH=a SOURCE__QUERY=x", NO_KIND),
+        (
+            "REVIEW_FRACTON=x",
+            "MODWATCH_REVIEW_FRACTON is not a setting of Modwatch; "
+            "did you mean MODWATCH_REVIEW_FRACTION?",
+        ),
+        (
+            "SOURCE_KIND=x",
+            "MODWATCH_SOURCE_KIND is not a setting of Modwatch; "
+            "did you mean MODWATCH_SOURCE__KIND?",
+        ),
+        ("XYZZY=x", "MODWATCH_XYZZY is not a setting of Modwatch; unset it"),
+        (
+            "FIRST_DAY=2026-01-05 LAST_DAY=2026-01-04",
+            "MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY; swap them",
+        ),
+        (
+            "FIRST_DAY=today SHARD_TOKENS=few",
+            "MODWATCH_FIRST_DAY must be a date such as 2026-01-31, got today; "
+            "MODWATCH_SHARD_TOKENS must be an integer of at least 1, got few",
+        ),
+    ],
+)
+def test_variables_that_do_not_fit_are_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, given: str, message: str
+) -> None:
+    for assignment in given.split():
+        name, value = assignment.split("=")
+        monkeypatch.setenv(f"MODWATCH_{name}", value)
+    with pytest.raises(SettingsError) as caught:
         load_settings()
+    assert str(caught.value) == message
 
 
 def test_the_shortest_history_suits_validation() -> None:
@@ -82,40 +111,9 @@ def test_the_shortest_history_suits_validation() -> None:
         Settings(history_days=shortest - 1)
 
 
-@pytest.mark.parametrize("value", ["0.000001", "0.05", "1"])
-def test_every_review_fraction_above_0_up_to_1_will_do(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", value)
-    assert load_settings().review_fraction == float(value)
-
-
-def test_a_required_variable_of_the_source_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "files")
-    with pytest.raises(SettingsError) as caught:
-        load_settings()
-    assert str(caught.value) == (
-        "MODWATCH_SOURCE__KIND=files requires MODWATCH_SOURCE__PATH; set it "
-        "(File, folder or glob; `{dt}` stands for the day)"
-    )
-    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "incoming")
-    assert load_settings().source.path == "incoming"
-
-
-def test_a_variable_of_another_source_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "community")
-    monkeypatch.setenv("MODWATCH_SOURCE__QUERY", "SELECT 1")
-    with pytest.raises(SettingsError) as caught:
-        load_settings()
-    assert str(caught.value) == (
-        "MODWATCH_SOURCE__QUERY does not apply to MODWATCH_SOURCE__KIND=community; unset it"
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"PATH": "incoming"}, "files"),
         ({"PATH": "incoming", "TIMESTAMP_COLUMN": "posted"}, "files"),
         ({"PATH": "corpus", "FIRST_DAY": "2026-01-05"}, "replay"),
         ({"URL": "sqlite:///a.db", "QUERY": "SELECT"}, "sql"),
@@ -130,19 +128,6 @@ def test_the_kind_of_a_source_follows_from_its_variables(
     assert load_settings().source.kind == kind
 
 
-@pytest.mark.parametrize("given", [{"URL": "sqlite:///a.db"}, {"PATH": "a", "QUERY": "SELECT"}])
-def test_a_source_that_fits_no_kind_needs_it(
-    monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
-) -> None:
-    for name, value in given.items():
-        monkeypatch.setenv(f"MODWATCH_SOURCE__{name}", value)
-    with pytest.raises(SettingsError) as caught:
-        load_settings()
-    assert str(caught.value) == (
-        "MODWATCH_SOURCE__KIND is not set; set it to files, sql, community or replay"
-    )
-
-
 @pytest.mark.parametrize("value", ['{"kind": "sql", "url": "x://mod:hunter2@db', '["hunter2"]'])
 def test_an_invalid_source_in_json_is_not_quoted(
     monkeypatch: pytest.MonkeyPatch, value: str
@@ -153,13 +138,6 @@ def test_an_invalid_source_in_json_is_not_quoted(
     assert "hunter2" not in str(caught.value)
 
 
-def test_days_out_of_order_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_FIRST_DAY", "2026-01-05")
-    monkeypatch.setenv("MODWATCH_LAST_DAY", "2026-01-04")
-    with pytest.raises(SettingsError, match=r"MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY"):
-        load_settings()
-
-
 WEBHOOK = {"WEBHOOK_URL": "https://hook/x", "WEBHOOK_SECRET": "hunter2"}
 MAIL = {
     "SMTP_URL": "smtp://mod:hunter2@mail",
@@ -168,18 +146,12 @@ MAIL = {
 }
 
 
-def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
-    for name, value in values.items():
-        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({**WEBHOOK, "WEBHOOK_URL": "file:///etc/hunter2"}, "MODWATCH_ALERT_WEBHOOK_URL"),
         ({**WEBHOOK, "WEBHOOK_URL": "https://hunter2\r\nX: y"}, "MODWATCH_ALERT_WEBHOOK_URL"),
         ({**WEBHOOK, "WEBHOOK_SECRET": ""}, "MODWATCH_ALERT_WEBHOOK_SECRET"),
-        ({**WEBHOOK, "WEBHOOK_SECRET": "whsec_"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": "whsec_hunter2"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": f"whsec_{'a' * 31}!"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": f"whsec_{'a' * 92}"}, "base64 of 24 to 64 bytes"),
@@ -189,19 +161,16 @@ def set_alerts(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
         ({"TIMEOUT": "0"}, "MODWATCH_ALERT_TIMEOUT"),
     ],
 )
-def test_half_a_channel_is_rejected(
+def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
     monkeypatch: pytest.MonkeyPatch, values: dict[str, str], message: str
 ) -> None:
-    set_alerts(monkeypatch, values)
+    for name, value in values.items():
+        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
     with pytest.raises(SettingsError, match=message) as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
-
-
-def test_whole_channels_are_taken_and_shown_without_secrets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    set_alerts(monkeypatch, WEBHOOK | MAIL)
+    for name, value in (WEBHOOK | MAIL | {"TIMEOUT": "1"}).items():
+        monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
     settings = load_settings()
     assert settings.alert_mail_to == ("ops@example.org",)
     assert "hunter2" not in repr(settings)
@@ -222,16 +191,8 @@ def test_secrets_stand_in_no_representation_and_no_message(monkeypatch: pytest.M
     assert "hunter2" not in settings.model_dump_json()
 
 
-def test_lists_and_maps_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_SOURCE__KIND", "files")
-    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "x")
-    monkeypatch.setenv("MODWATCH_SOURCE__COLUMNS", '{"text": "body"}')
-    assert load_settings().source.columns == {"text": "body"}
-
-
 @pytest.mark.parametrize(
-    "variable",
-    ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"],
+    "variable", ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"]
 )
 def test_what_is_no_json_is_named_and_not_quoted(
     monkeypatch: pytest.MonkeyPatch, variable: str
@@ -243,14 +204,6 @@ def test_what_is_no_json_is_named_and_not_quoted(
     assert caught.value.__suppress_context__
 
 
-def test_settings_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = load_settings()
-    with pytest.raises(ValidationError):
-        settings.review_fraction = 0.5
-    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "0.5")
-    assert settings.review_fraction == 0.05
-
-
 def test_the_lake_may_lie_elsewhere() -> None:
     settings = Settings(home=Path("h"), lake="s3://bucket/lake/")
     assert settings.lake_root == "s3://bucket/lake/"
@@ -258,31 +211,14 @@ def test_the_lake_may_lie_elsewhere() -> None:
     assert settings.models_folder == Path("h") / "models"
 
 
-@pytest.mark.parametrize(
-    ("variable", "nearest"),
-    [
-        ("MODWATCH_REVIEW_FRACTON", "MODWATCH_REVIEW_FRACTION"),
-        ("MODWATCH_SOURCE__PATHS", "MODWATCH_SOURCE__PATH"),
-        ("MODWATCH_SOURCE__TIMESTAMP", "MODWATCH_SOURCE__TIMESTAMP_FORMAT"),
-        ("MODWATCH_SOURCE_KIND", "MODWATCH_SOURCE__KIND"),
-        ("modwatch_shard_token", "MODWATCH_SHARD_TOKENS"),
-    ],
-)
-def test_a_misspelt_variable_is_rejected_with_the_nearest(
-    monkeypatch: pytest.MonkeyPatch, variable: str, nearest: str
-) -> None:
-    monkeypatch.setenv(variable, "x")
-    with pytest.raises(SettingsError) as caught:
-        load_settings()
-    assert str(caught.value) == f"{variable} is not a setting of Modwatch; did you mean {nearest}?"
-
-
-def test_a_variable_like_no_other_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_XYZZY", "x")
-    with pytest.raises(SettingsError, match="MODWATCH_XYZZY is not a setting of Modwatch; unset"):
-        load_settings()
-
-
-def test_maps_may_be_given_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODWATCH_OIDC_ROLES__staff", "moderator")
-    assert load_settings().oidc_roles == {"staff": "moderator"}
+def test_numbers_paths_and_maps_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "1")
+    monkeypatch.setenv("MODWATCH_SOURCE__PATH", "incoming")
+    monkeypatch.setenv("MODWATCH_SOURCE__COLUMNS", '{"text": "body"}')
+    monkeypatch.setenv("modwatch_oidc_roles__staff", "moderator")
+    settings = load_settings()
+    assert settings.review_fraction == 1
+    assert settings.source.path == "incoming"
+    assert settings.source.columns == {"text": "body"}
+    assert settings.oidc_roles == {"staff": "moderator"}
+    assert Settings(review_fraction=1e-6).review_fraction == 1e-6

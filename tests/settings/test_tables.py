@@ -32,11 +32,8 @@ def row(settings: Settings, variable: str, **from_file: Path) -> list[str]:
 
 def test_current_values_come_with_their_origin() -> None:
     settings = Settings(review_fraction=0.2, home=Path("h"))
-    assert row(settings, "MODWATCH_REVIEW_FRACTION") == [
-        "MODWATCH_REVIEW_FRACTION",
-        "0.2",
-        "environment",
-    ]
+    fraction = ["MODWATCH_REVIEW_FRACTION", "0.2", "environment"]
+    assert row(settings, "MODWATCH_REVIEW_FRACTION") == fraction
     assert row(settings, "MODWATCH_SLICE_SHARE")[1:] == ["0.1", "default"]
     assert row(settings, "MODWATCH_LAKE ")[1:] == ["", "default"]
     assert row(settings, "MODWATCH_SOURCE__KIND")[1:] == ["", "default"]
@@ -68,12 +65,9 @@ def test_secrets_are_masked() -> None:
     assert row(settings, "MODWATCH_SOURCE__QUERY")[1] == "SELECT 1 WHERE :start"
 
 
-def test_only_the_variables_of_the_source_are_shown() -> None:
-    table = current_settings_table(Settings(source={"kind": "community"}))
+def test_only_the_variables_of_the_source_are_shown_and_maps_as_json() -> None:
+    roles = Settings(oidc_roles={"staff": "moderator"})
+    assert row(roles, "MODWATCH_OIDC_ROLES")[1] == '{"staff": "moderator"}'
+    table = current_settings_table(Settings())
     assert "MODWATCH_SOURCE__SEED" in table
     assert "MODWATCH_SOURCE__PATH" not in table
-
-
-def test_maps_are_shown_as_json() -> None:
-    settings = Settings(oidc_roles={"staff": "moderator"})
-    assert row(settings, "MODWATCH_OIDC_ROLES")[1] == '{"staff": "moderator"}'

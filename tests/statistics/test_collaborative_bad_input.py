@@ -10,50 +10,36 @@ from modwatch.statistics.collaboration import collaborative as c
 
 pytestmark = pytest.mark.usefixtures("floating_point_errors_raise")
 
-ALL_FIVE = [
-    c.oc_accuracy,
-    c.oc_auroc,
-    c.oc_auprc,
-    c.review_efficiency,
-    c.review_effectiveness,
-]
+ALL_FIVE = [c.oc_accuracy, c.oc_auroc, c.oc_auprc, c.review_efficiency, c.review_effectiveness]
 
 GOOD = {"y_true": [0, 1], "y_prob": [0.2, 0.7], "y_score": [1, 2], "review_fraction": 0.5}
 
 
-@pytest.mark.parametrize("metric", ALL_FIVE)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"y_true": [1]}, "y_true 1, y_prob 2"),
         ({"y_true": [0.3, 1]}, "label_threshold"),
-        ({"y_true": [[0, 1]]}, r"y_true should be a 1d array, got an array of shape \(1, 2\)"),
         ({"y_true": [math.nan, 1]}, "y_true contains NaN"),
-        ({"y_true": [math.nan, 1], "label_threshold": 0.5}, "y_true contains NaN"),
         ({"y_true": [-0.1, 1], "label_threshold": 0.5}, r"y_true contains values outside \[0, 1\]"),
         ({"label_threshold": 1}, r"label_threshold must be in \[0, 1\), got 1"),
-        ({"label_threshold": math.nan}, "label_threshold"),
         ({"y_prob": [0.5, math.nan]}, "y_prob contains NaN"),
         ({"y_prob": [0.5, 1.5]}, r"y_prob contains values outside \[0, 1\]"),
-        ({"y_prob": [-0.1, 0.5]}, r"y_prob contains values outside \[0, 1\]"),
-        ({"y_prob": ["a", "b"]}, "y_prob should be numeric"),
         ({"y_score": [1, math.inf]}, "y_score contains NaN or infinity"),
-        ({"y_score": [math.inf, -math.inf]}, "y_score contains NaN or infinity"),
         ({"y_score": [1]}, "y_true 2, y_score 1"),
         ({"review_fraction": 1.1}, r"review_fraction must be in \[0, 1\], got 1.1"),
         ({"review_fraction": -0.1}, "review_fraction"),
-        ({"review_fraction": math.nan}, "review_fraction"),
         ({"sample_weight": [1, -1]}, "sample_weight contains negative values"),  # π < 0
         ({"sample_weight": [1, math.inf]}, "sample_weight contains NaN or infinity"),  # π = 0
-        ({"sample_weight": [1e308, 1e308]}, "sample_weight contains values other than 0 outside"),
         ({"sample_weight": [1, 5e-324]}, "sample_weight contains values other than 0 outside"),
         ({"sample_weight": [1]}, "sample_weight 1"),
         ({"threshold": 2}, "threshold"),
     ],
 )
-def test_input_that_does_not_fit_is_refused(metric, change, message):
-    with pytest.raises(MetricInputError, match=message):
-        metric(**(GOOD | change))
+def test_input_that_does_not_fit_is_refused(change, message):
+    for metric in ALL_FIVE:
+        with pytest.raises(MetricInputError, match=message):
+            metric(**(GOOD | change))
 
 
 @pytest.mark.parametrize("metric", ALL_FIVE)
@@ -82,10 +68,6 @@ def test_one_class_and_no_errors_have_no_value():
     assert c.review_efficiency([0, 1], [0.2, 0.7], [1, 2], review_fraction=0.5) == 0
 
 
-def test_a_capacity_of_less_than_a_comment_reviews_none():
-    assert c.review_efficiency([0, 1], [0.2, 0.7], [1, 2], review_fraction=0.49) is None
-
-
 @pytest.mark.parametrize("metric", ALL_FIVE)
 def test_soft_labels_are_cut_at_the_threshold_that_is_named(metric):
     soft, prob, score = np.array([0.0, 0.2, 0.7, 0.9]), [0.1, 0.6, 0.4, 0.8], [4, 3, 2, 1]
@@ -100,6 +82,7 @@ def test_soft_labels_are_cut_at_the_threshold_that_is_named(metric):
 def test_the_curve_takes_soft_labels_and_refuses_as_the_metrics_do():
     table = c.collaboration_curve([0.1, 0.9], [0.2, 0.7], label_threshold=0.5)
     assert table.equals(c.collaboration_curve([0, 1], [0.2, 0.7]))
+    assert c.collaboration_curve([], [], review_fractions=[0.5])[[*c.METRICS]].isna().all(axis=None)
     for change, message in (
         ({"y_true": [0.1, 0.9]}, "label_threshold"),
         ({"review_fractions": [0.1, 2]}, "review_fraction must be in .* got 2"),
@@ -109,18 +92,3 @@ def test_the_curve_takes_soft_labels_and_refuses_as_the_metrics_do():
     ):
         with pytest.raises(MetricInputError, match=message):
             c.collaboration_curve(**({"y_true": [0, 1], "y_prob": [0.2, 0.7]} | change))
-
-
-@pytest.mark.parametrize(
-    ("label", "missing"),
-    [([], c.METRICS), ([1, 1], ["oc_auroc"]), ([0, 0], ["oc_auroc", "oc_auprc"])],
-)
-def test_what_has_no_value_is_missing_in_the_curve(label, missing):
-    curve = c.collaboration_curve(label, [0.9] * len(label), review_fractions=[0.5])
-    empty = set(curve.columns[curve.isna().all()])
-    assert empty == set(missing) | ({"review_effectiveness"} if label == [1, 1] else set())
-
-
-def test_an_unknown_interpolation_is_refused():
-    with pytest.raises(MetricInputError, match="interpolation"):
-        c.oc_auprc([1], [0.5], [1], review_fraction=0.5, interpolation="linear")

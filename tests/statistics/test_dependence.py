@@ -29,7 +29,7 @@ def dependent(**simulated):
     ids=["own rates", "hard comments", "extreme rates", "one is lazy", "two teams"],
 )
 def test_independent_labels_raise_no_alarm(people):
-    for seed in range(4):
+    for seed in range(2):
         assert not any(dependent(seed=seed, **people).values())
 
 
@@ -39,12 +39,8 @@ def test_copying_is_found_where_it_is():
         assert dependent(seed=0, copied=copied, **alike) == {**dict.fromkeys(KINDS, 0), kind: 1}
 
 
-def test_copying_by_all_alike_is_not_seen():
-    assert not any(dependent(seed=0, m=30_000, copied="all").values())
-
-
 @given(m=st.integers(0, 300), people=st.integers(2, 6), seed=st.integers(0, 100))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_sets_and_their_confirmations_are_counted(m, people, seed):
     labels = label_pairs(seed, m=m, people=people)
     table = dependence_table(labels)
@@ -59,7 +55,7 @@ def test_sets_and_their_confirmations_are_counted(m, people, seed):
 
 
 @given(seed=st.integers(0, 100))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_neither_order_nor_names_matter(seed):
     labels = label_pairs(seed, m=400)
     names = {f"m{person}": f"x{9 - person}" for person in range(5)}

@@ -5,9 +5,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 import pytest
-from examples import examples
-from hypothesis import given
-from hypothesis import strategies as st
 from reviewed_days import community, labelled_by_people, reviewed_day
 from scipy.special import expit, logit
 
@@ -18,10 +15,8 @@ from modwatch.statistics.label_truth import (
     ErrorEvidence,
     GivenLabels,
     KnownErrors,
-    TrueLabels,
     true_labels,
 )
-from modwatch.statistics.live.estimator import Estimator
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import Measured, measure_days, reliability_estimates
 from modwatch.statistics.live.sample import Sample
@@ -41,21 +36,6 @@ def team(seed, *, size=4000, errors=(0.02, 0.2), confirmed=0.3, shift=-2.0):
     return GivenLabels(prob=expit(score), group=group, given=given, toxic=toxic), truth.astype(int)
 
 
-def sure(label):
-    """Return true labels that are known."""
-    prob = np.array([[0.0, 1.0]])
-    rates = np.zeros((1, 1))
-    return TrueLabels(
-        cell=np.asarray(label, np.int64),
-        group=np.zeros(len(label), np.int64),
-        labelled=np.ones(len(label), bool),
-        prior=np.full((1, 2), 0.5),
-        prob=prob,
-        false_positive=rates,
-        false_negative=rates,
-    )
-
-
 def partly_labelled(seed=0, **more):
     rng = np.random.default_rng(seed)
     prob = rng.beta(0.5, 2, 2000)
@@ -70,20 +50,6 @@ def partly_labelled(seed=0, **more):
         sample=np.array([population[0], (stratum == 1).sum()]),
         **more,
     )
-
-
-def test_known_true_labels_give_the_plain_estimates():
-    sample = Sample([partly_labelled()])
-    options = {"threshold": 0.5, "seed": 0}
-    plain = Estimator(sample, **options).of_the_model()
-    certain = Estimator(sample, labels=sure(sample.label), **options).of_the_model()
-    for one, other in zip(plain, certain, strict=True):
-        assert other.value == pytest.approx(one.value, abs=1e-12)
-        assert (other.low, other.high) == pytest.approx((one.low, one.high), abs=2e-3)
-        assert (other.n, other.status) == (one.n, one.status)
-
-
-ENDS = ["value", "low", "high"]
 
 
 def window(prevalence, seed=1):
@@ -123,10 +89,9 @@ def beside_the_plain(days, other):
     return plain[plain["status"] == "ok"], found[found["status"] == "ok"]
 
 
-@pytest.mark.parametrize("prevalence", [0.05, 0.2])
-def test_without_errors_confirmations_leave_the_plain_estimates(prevalence):
+def test_without_errors_confirmations_leave_the_plain_estimates():
     """Values within 2 % of the width of the interval, its ends within 0.005."""
-    days, rng = window(prevalence), np.random.default_rng(2)
+    days, rng = window(0.2), np.random.default_rng(2)
     confirmed = [labelled_by_people(rng, day, 0.13, rates=(0.0, 0.0)) for day in days]
     plain, found = beside_the_plain(days, confirmed)
     assert {"oc_accuracy", "oc_auroc", "oc_auprc", "calibration_auroc"} <= set(plain["metric"])
@@ -137,35 +102,10 @@ def test_without_errors_confirmations_leave_the_plain_estimates(prevalence):
         assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.005)
 
 
-@pytest.mark.parametrize("prevalence", [0.05, 0.2])
-def test_three_equal_labels_of_everything_give_the_estimates_of_a_single_phase(prevalence):
-    days = window(prevalence)
-    confirmed = []
-    for day in days:
-        rows = np.repeat(np.flatnonzero(day.labelled), 2)
-        further = Confirmations(row=rows, label=day.label[rows])
-        confirmed.append(replace(day, confirmations=further))
-    plain, found = beside_the_plain(days, confirmed)
-    value = plain["value"].to_numpy(float)
-    assert found["value"].to_numpy(float) == pytest.approx(value, abs=1e-6)
-    for end in ("low", "high"):
-        # The chance in how draws are joined remains.
-        assert found[end].to_numpy(float) == pytest.approx(plain[end].to_numpy(float), abs=0.005)
-
-
-def test_three_equal_labels_of_everything_are_the_truth():
-    rng = np.random.default_rng(3)
-    prob = rng.beta(0.5, 2, 3000)
-    truth = (rng.random(3000) < prob).astype(np.int64)
-    ones = np.ones(3000, np.int64)
-    labels = GivenLabels(prob=prob, group=0 * ones, given=3 * ones, toxic=3 * truth)
-    assert alone(labels).mean == pytest.approx(truth, abs=1e-3)
-
-
 @pytest.mark.simulation
 def test_the_posterior_holds_the_truth_as_often_as_it_says():
     errors = []
-    for seed in range(30):
+    for seed in range(8):
         labels, truth = team(seed)
         found = true_labels(labels, ErrorEvidence.sharing(0, 0), seed=seed)
         for part in (labels.prob > 0.3, labels.prob <= 0.3, labels.group == 1):
@@ -173,24 +113,9 @@ def test_the_posterior_holds_the_truth_as_often_as_it_says():
             drawn = found.deviations(effect, np.ones(effect.size), np.random.default_rng(seed))
             errors.append((truth[part].sum() - found.mean[part].sum()) / drawn.std())
     errors = np.array(errors)
-    assert abs(errors.mean()) < 0.35
-    assert 0.8 < errors.std() < 1.2
-    assert (np.abs(errors) < 1.96).mean() > 0.88
-
-
-def test_few_confirmations_leave_the_rates_far_apart():
-    labels, _ = team(1, confirmed=0.0)
-    assert labels.given.max() == 1
-    found = alone(labels)
-    low, high = np.quantile(found.false_negative[:, 0], [0.05, 0.95])
-    assert high - low > 0.25
-    confirmed = alone(team(1)[0])
-    effect, weight = np.ones(4000), np.ones(4000)
-    wide, narrow = (
-        value.deviations(effect, weight, np.random.default_rng(0)).std()
-        for value in (found, confirmed)
-    )
-    assert wide > 3 * narrow
+    assert abs(errors.mean()) < 0.5
+    assert 0.75 < errors.std() < 1.25
+    assert (np.abs(errors) < 1.96).mean() > 0.86
 
 
 def test_known_answers_tell_the_rates_where_confirmations_do_not():
@@ -219,20 +144,9 @@ def test_a_toxic_label_more_makes_toxic_likelier():
 
 
 @pytest.mark.simulation
-@examples(20)
-@given(st.permutations(range(40)))
-def test_the_order_of_the_comments_does_not_matter(order):
-    labels, _ = team(2, size=40)
-    moved = GivenLabels(**{name: getattr(labels, name)[list(order)] for name in vars(labels)})
-    assert true_labels(moved).mean.tolist() == true_labels(labels).mean[list(order)].tolist()
-
-
-@pytest.mark.simulation
-@examples(5)
-@given(st.integers(0, 2**32 - 1))
-def test_the_order_of_the_rows_changes_no_estimate(seed):
+def test_the_order_of_the_rows_changes_no_estimate():
     day = labelled_by_people(np.random.default_rng(1), partly_labelled(), 0.3, rates=(0.05, 0.2))
-    order = np.random.default_rng(seed).permutation(day.prob.size)
+    order = np.random.default_rng(2).permutation(day.prob.size)
     further = day.confirmations
     moved = replace(
         day,
@@ -247,32 +161,10 @@ def test_the_order_of_the_rows_changes_no_estimate(seed):
         )
 
 
-@pytest.mark.simulation
-@examples(5)
-@given(
-    seed=st.integers(0, 1000),
-    errors=st.tuples(st.floats(0.02, 0.2), st.floats(0.02, 0.2)),
-    shift=st.floats(-1, 1),
-)
-def test_the_rates_change_places_when_the_classes_do(seed, errors, shift):
-    """Up to the priors, which differ: by less than a standard deviation of the posterior."""
-    labels, _ = team(seed, errors=errors, shift=shift)
-    mirrored = replace(labels, prob=1 - labels.prob, toxic=labels.given - labels.toxic)
-    found, other = alone(labels), alone(mirrored)
-    for mine, theirs in (
-        (found.false_positive, other.false_negative),
-        (found.false_negative, other.false_positive),
-    ):
-        assert theirs.mean() == pytest.approx(mine.mean(), abs=mine.mean(axis=1).std())
-    share = np.full(labels.prob.size, 1 / labels.prob.size)
-    error = found.deviations(share, np.ones(share.size), np.random.default_rng(0)).std()
-    assert 1 - other.mean.mean() == pytest.approx(found.mean.mean(), abs=error)
-
-
-@pytest.mark.parametrize(("errors", "shift"), [((0.2, 0.2), 0.0), ((0.1, 0.4), 1.0)])
-def test_frequent_toxic_comments_are_not_taken_for_false_positives(errors, shift):
+def test_frequent_toxic_comments_are_not_taken_for_false_positives():
     """Where most comments are toxic, a second mode says that nearly all labels are wrong."""
-    labels, truth = team(3, errors=errors, shift=shift)
+    errors = (0.1, 0.4)
+    labels, truth = team(3, errors=errors, shift=1.0)
     found = alone(labels)
     assert found.mean.mean() == pytest.approx(truth.mean(), abs=0.05)
     assert found.false_positive.mean() == pytest.approx(errors[0], abs=0.05)
@@ -291,43 +183,6 @@ def test_constant_and_extreme_scores_are_estimated():
             toxic=result.sum(axis=1).astype(np.int64),
         )
         assert true_labels(labels).mean.mean() == pytest.approx(truth.mean(), abs=0.04)
-
-
-def test_shared_errors_make_toxic_comments_fewer_or_more():
-    labels = team(7)[0]
-    found = alone(labels).mean.sum()
-    fewer, more = (
-        true_labels(labels, ErrorEvidence.sharing(*shared)).mean.sum()
-        for shared in ((0.6, 0), (0, 0.8))
-    )
-    assert fewer < found < more
-
-
-@pytest.mark.parametrize("again", [(0.2, 0.3), (0.5, 0.5)])
-def test_rates_and_prevalence_of_hard_comments_are_found_where_that_is_stated(again):
-    """Labels with beta-distributed difficulty, a third one where two differ."""
-    rng, size, rates = np.random.default_rng(0), 60_000, (0.02, 0.2)
-    truth = rng.random(size) < 0.2
-    rate, same = (np.where(truth, pair[1], pair[0]) for pair in (rates, again))
-    total = (1 - rate) / (same - rate) - 1  # α + β
-    chance = rng.beta(rate * total, (1 - rate) * total)
-    labels = truth[:, None] ^ (rng.random((size, 3)) < chance[:, None])
-    differ = labels[:, 0] != labels[:, 1]
-    labels = GivenLabels(
-        prob=np.full(size, 0.3),
-        group=np.zeros(size, np.int64),
-        given=2 + differ,
-        toxic=labels[:, :2].sum(axis=1) + (differ & labels[:, 2]),
-    )
-    found = true_labels(labels, ErrorEvidence.sharing(*again))
-    at_most = slice(3 * DRAWS // 4, DRAWS)  # both are shared as far as stated
-    for drawn, true in (
-        (found.false_positive, rates[0]),
-        (found.false_negative, rates[1]),
-        (found.prior, 0.2),
-    ):
-        part = drawn[at_most, 0]
-        assert abs(part.mean() - true) < 4 * part.std() < true
 
 
 def test_half_of_the_draws_share_errors_of_either_kind_up_to_the_stated_part():
@@ -351,25 +206,6 @@ def test_answers_to_gold_items_raise_what_is_stated_and_never_lower_it():
     assert many.false_positive.ends == pytest.approx((0.6, 0.6), abs=0.05)
     assert true_labels(labels, many).mean.sum() < stated
     assert many.independent.false_positive.ends == (0, 0)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.0, np.nan])
-def test_impossible_shares_of_shared_errors_are_refused(share):
-    with pytest.raises(MetricInputError, match="shared"):
-        ErrorEvidence.sharing(share, share)
-
-
-@pytest.mark.parametrize("change", [{"given": 0, "toxic": 1}, {"toxic": -1}, {"toxic": 2}])
-def test_impossible_labels_are_refused(change):
-    values = {"prob": 0.5, "group": 0, "given": 1, "toxic": 0, **change}
-    with pytest.raises(MetricInputError, match="label"):
-        GivenLabels(**{name: np.array([value]) for name, value in values.items()})
-
-
-@pytest.mark.parametrize("change", [{"wrong": 2}, {"wrong": -1}, {"repeated": 2}])
-def test_impossible_answers_are_refused(change):
-    with pytest.raises(MetricInputError, match="wrong"):
-        KnownErrors(**{"answers": 1, "compared": 1, "shared": 0, **change})
 
 
 def test_confirmations_of_unlabelled_comments_are_refused():
@@ -410,16 +246,6 @@ def test_confirmed_and_overturned_labels_are_counted():
     assert (row["n"], row["value"]) == (40, 0.25)
 
 
-def test_all_overturned_toxic_labels_leave_hardly_any_toxic_comment():
-    day = partly_labelled()
-    first = np.flatnonzero(day.labelled & (day.label == 1))
-    rows = np.concatenate([first, first])
-    overturned = replace(day, confirmations=Confirmations(row=rows, label=np.zeros(rows.size, int)))
-    found = measure_days([overturned]).set_index("metric").loc["prevalence"]
-    assert found["value"] < 0.02
-    assert found["high"] < 0.1
-
-
 def test_the_reliability_diagram_allows_for_errors():
     day = partly_labelled()
     plain = reliability_estimates([day])
@@ -448,12 +274,11 @@ def test_a_stratum_whose_confirmations_all_overturn_gives_no_figures_and_the_rea
     assert set(refused["reason"]) == {f"confirmations contradict the first labels of the {name}"}
 
 
-@pytest.mark.parametrize("errors", [(0.02, 0.2), (0.2, 0.4)])
-def test_people_who_err_as_people_do_are_never_stated_to_contradict_each_other(errors):
+def test_people_who_err_as_people_do_are_never_stated_to_contradict_each_other():
     """Not even where only toxic labels are confirmed, most of which are wrong."""
-    day = partly_labelled()
+    day, errors = partly_labelled(), (0.2, 0.4)
     rows = np.flatnonzero(day.labelled)
-    for seed in range(40):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         truth = day.label[rows]
         wrong = rng.random((rows.size, 3)) < np.where(truth == 1, errors[1], errors[0])[:, None]
@@ -469,10 +294,9 @@ def test_people_who_err_as_people_do_are_never_stated_to_contradict_each_other(e
         assert not Sample([replace(day, label=label, confirmations=further)]).contradicted
 
 
-@pytest.mark.parametrize("given", [2, 3, 4])
-def test_labels_that_are_all_alike_contradict_nothing(given):
+def test_labels_that_are_all_alike_contradict_nothing():
     day = partly_labelled()
-    rows = np.repeat(np.flatnonzero(day.labelled), given - 1)
+    rows = np.repeat(np.flatnonzero(day.labelled), 2)
     further = Confirmations(row=rows, label=day.label[rows])
     assert not Sample([replace(day, confirmations=further)]).contradicted
 
@@ -482,7 +306,7 @@ def test_small_teams_get_intervals_that_hold_the_truth():
     """Two people give no third label; of one, nothing is confirmed, and rates may be anything."""
     options = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
     metrics = ["accuracy", "prevalence", "oc_accuracy", "review_efficiency"]
-    windows, held, widths = 12, {1: 0, 2: 0}, {1: [], 2: []}
+    windows, held, widths = 4, {1: 0, 2: 0}, {1: [], 2: []}
     for seed in range(windows):
         rng = np.random.default_rng(100 + seed)
         days = [community(rng, 4000, (0.05, 0.2)[seed % 2]) for _ in range(3)]
@@ -498,6 +322,6 @@ def test_small_teams_get_intervals_that_hold_the_truth():
             held[people] += ((found["low"] <= truth) & (truth <= found["high"])).to_numpy(bool)
             widths[people].append((found["high"] - found["low"]).to_numpy(float))
     assert min(held[1]) >= windows - 1
-    assert min(held[2]) >= windows - 2
+    assert min(held[2]) >= windows - 1
     one, two = (np.mean(widths[people], axis=0) for people in (1, 2))
     assert (one > 1.1 * two).all()

@@ -6,14 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from modwatch.common.errors import DesignError, MetricInputError, ModwatchError
+from modwatch.common.errors import MetricInputError
 from modwatch.statistics.sample_size import (
     labels_for_width,
     optimal_shares,
     required_labels,
     required_labels_stratified,
 )
-from modwatch_lab.audit_designs import draw_positives
 
 
 @pytest.mark.parametrize(("rate", "width"), [(0.5, 0.1), (0.2, 0.05), (0.05, 0.02)])
@@ -30,12 +29,6 @@ def test_nothing_to_be_seen_takes_labels_all_the_same():
 def test_a_small_population_needs_fewer_labels():
     assert labels_for_width(0.5, 0.1, population=500) < labels_for_width(0.5, 0.1)
     assert labels_for_width(0.5, 1e-6, population=500) == 500
-
-
-@pytest.mark.parametrize("width", [0, -0.1, 1.5, float("nan")])
-def test_a_width_that_cannot_be_is_refused(width):
-    with pytest.raises(MetricInputError, match="width"):
-        labels_for_width(0.5, width)
 
 
 def test_more_labels_than_anybody_can_have_are_refused():
@@ -84,51 +77,9 @@ def test_proportional_allocation_needs_no_more_than_a_random_sample(rows):
     assert found <= required_labels(min(float(share @ rate), 1.0)) + 1
 
 
-def test_so_many_labels_do_what_was_asked():
-    """With Eq. 9's labels, 95 % of random samples are within 20 % of the prevalence."""
-    labels = required_labels(0.05)
-    found = draw_positives(
-        [10**8], [5 * 10**6], [labels], np.random.default_rng(5), repetitions=20_000
-    )
-    within = np.abs(found[:, 0] / labels / 0.05 - 1) <= 0.2
-    assert within.mean() == pytest.approx(0.95, abs=0.01)
-
-
 @given(st.floats(1e-6, 1), st.floats(0.01, 1), st.floats(0.01, 0.99))
 def test_labels_are_the_least_whole_number_that_does(prevalence, relative, confidence):
     labels = required_labels(prevalence, relative_error=relative, confidence=confidence)
     exact = (1 - prevalence) / prevalence * (stats.norm.ppf((1 + confidence) / 2) / relative) ** 2
     assert labels >= max(1, exact - 1e-6)
     assert labels - 1 <= exact + 1e-6
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: required_labels(0),
-        lambda: required_labels(1.1),
-        lambda: required_labels(float("nan")),
-        lambda: required_labels(0.1, relative_error=0),
-        lambda: required_labels(0.1, relative_error=float("inf")),
-        lambda: required_labels(0.1, confidence=1),
-        lambda: required_labels(0.1, confidence=0),
-        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [0.5, 0.4]),
-        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [1.0, 0.0]),
-        lambda: required_labels_stratified([9, 9], [0.1, 0.1], [1.0]),
-        lambda: required_labels_stratified([9, 9], [0.1], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 0], [0.1, 0.1], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 9], [0.1, 1.5], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 9], [0.0, 0.0], [0.5, 0.5]),
-        lambda: required_labels_stratified([9, 9], [0.1, float("nan")], [0.5, 0.5]),
-        lambda: optimal_shares([9, 9], [0.0, 1.0]),
-        lambda: optimal_shares([9, 9], [0.1]),
-    ],
-)
-def test_impossible_wishes_are_refused(call):
-    with pytest.raises(ModwatchError):
-        call()
-
-
-def test_a_prevalence_of_none_has_no_number_of_labels():
-    with pytest.raises(DesignError, match=r"Expected prevalence must be in \(0, 1\], got 0"):
-        required_labels(0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from modwatch.common.errors import DesignError
 from modwatch.statistics.sampling import random_keys
 
 IDS = [f"comment-{i}" for i in range(70_000)]  # more than one chunk
@@ -40,8 +39,3 @@ def test_keys_are_uniform_in_both_halves():
 def test_odd_ids_are_keyed():
     assert random_keys(["", "\x00", "😀", "\ud800"], **HOW).size == 4
     assert random_keys([], **HOW).size == 0
-
-
-def test_an_empty_salt_is_refused():
-    with pytest.raises(DesignError, match="salt"):
-        random_keys(["a"], day="d", design_digest="d", salt="")

@@ -48,7 +48,7 @@ def test_a_metric_without_review_scores_is_a_scorer(metric):
         prob = LogisticRegression().fit(X[train], Y[train]).predict_proba(X[test])[:, 1]
         score = review_scores(prob, "uncertainty")
         expected.append(metric(Y[test], prob, score, review_fraction=0.1))
-    assert found.tolist() == expected
+    assert found == pytest.approx(expected)
 
 
 def test_a_collaboration_curve_is_drawn_from_an_estimator_and_from_predictions():

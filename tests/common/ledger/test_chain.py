@@ -68,7 +68,6 @@ def resealed(chain: list[Item]) -> list[Item]:
         (edited, "entry 2 was changed: its hash does not match its content"),
         (resealed, "entry 3 does not follow the entry before it"),
         (lambda chain: [*chain[:1], *chain[2:]], "entries are missing before entry 3"),
-        (lambda chain: chain[1:], "entries are missing before entry 2"),
         (lambda chain: [*chain, chain[1]], "entry 2 is out of order"),
         (lambda chain: [chain[0], chain[2], chain[1], chain[3]], "entry 2 is out of order"),
         (lambda _: chain_of("a", "b", "x", "d"), ""),
@@ -181,13 +180,10 @@ def test_many_problems_of_one_kind_do_not_hide_those_of_others() -> None:
     assert "another one" in verification.problems
     assert sum(problem.startswith("2/") for problem in verification.problems) == 20
     assert verification.problems[-1] == "1,960 more problems of these kinds"
-
-
-def test_invented_chains_do_not_fill_the_memory() -> None:
-    verification = Verification()
+    invented = Verification()
     for chain in range(2_000):
-        verification.follow(Entry(chain, 1, GENESIS, GENESIS, f"{chain}/1"), b"")
-    assert (verification.found, len(verification.problems)) == (2_000, 1_000 + 20 + 1)
+        invented.follow(Entry(chain, 1, GENESIS, GENESIS, f"{chain}/1"), b"")
+    assert (invented.found, len(invented.problems)) == (2_000, 1_000 + 20 + 1)
 
 
 def test_a_commitment_binds_a_text_and_hides_it() -> None:
@@ -214,7 +210,6 @@ def lines_of(*kinds: str) -> list[str]:
     [
         (lambda lines: [lines[0].replace("plan", "draw"), lines[1]], "line 1 of it was changed"),
         (lambda lines: lines[1:], "entries are missing before line 1 of it"),
-        (lambda lines: lines[::-1], "entries are missing before line 1 of it"),
         (lambda lines: [lines[0], lines[0]], "line 2 of it is out of order"),
         (lambda lines: [lines[0], lines_of("x", "draw")[1]], "line 2 of it does not follow"),
         (lambda lines: [lines[0].replace(",", ", ")], "line 1 of it is not in canonical form"),

@@ -5,7 +5,6 @@ import gzip
 import io
 import random
 import re
-import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,8 +50,7 @@ def texts(records: list[Record]) -> list[str]:
 SOUND = [row[1] for row in ROWS]
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("at", [0, 1, 30, 58, 59])
+@pytest.mark.parametrize(("delimiter", "at"), [(",", 0), (";", 30), ("\t", 58), ("|", 59)])
 def test_a_lone_quote_in_a_file_without_quoting_is_a_character(tmp_path, delimiter, at):
     content = "".join(lines(with_text('"orchard', at=at), delimiter))
     records = read(tmp_path / "a.csv", content)
@@ -60,7 +58,7 @@ def test_a_lone_quote_in_a_file_without_quoting_is_a_character(tmp_path, delimit
     assert texts(records)[at] == '"orchard'
 
 
-@pytest.mark.parametrize("places", [(3,), (3, 4), (3, 40), (0, 1, 2), (10, 20, 30, 59)])
+@pytest.mark.parametrize("places", [(3, 4), (0, 1, 2), (10, 20, 30, 59)])
 def test_a_lone_quote_in_a_file_with_quoting_costs_its_line(tmp_path, places):
     rows = with_text('"kettle, pencil"', at=50)
     rows[51][1] = '"a ""b"", c"'
@@ -90,23 +88,22 @@ def test_a_lone_quote_far_beyond_the_first_lines_costs_its_line(tmp_path):
     assert len(records) == 9_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["two\nlines", "a\n\n\nb", "list:\n1, one\n2, two", 'she "said"\nso, twice', "\n", "a,\nb,c"],
-)
-@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-def test_texts_of_several_lines_stay_whole(tmp_path, text, quoting):
+@pytest.mark.parametrize("text", ["a\n\n\nb", "list:\n1, one\n2, two", 'she "said"\nso, twice'])
+def test_texts_of_several_lines_stay_whole(tmp_path, text):
     rows = with_text(text)
-    out = io.StringIO()
-    csv.writer(out, quoting=quoting).writerows([HEADER, *rows])
-    records = read(tmp_path / "a.csv", out.getvalue())
-    assert [list(r.values.values()) for r in records] == rows
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
+        out = io.StringIO()
+        csv.writer(out, quoting=quoting).writerows([HEADER, *rows])
+        records = read(tmp_path / "a.csv", out.getvalue())
+        assert [list(r.values.values()) for r in records] == rows
 
 
 FORMS = {
     "sep": (["sep=;\r\n", *lines(ROWS, ";", "\r\n")], None),
     "sep and a mark": (["\ufeffsep=|\n", *lines(ROWS, "|")], None),
     "sep of a tab": (["sep=\t\n", *lines(ROWS, "\t")], None),
+    "sep in capitals": (["SEP=;\n", *lines(ROWS, ";")], None),
+    "sep in quotes": (['"sep=;"\n', *lines(ROWS, ";")], None),
     "trailing delimiter": ([lines([])[0], *(f"{line[:-1]},\n" for line in lines(ROWS)[1:])], None),
     "trailing everywhere": ([f"{line[:-1]};\n" for line in lines(ROWS, ";")], None),
     "blank after the delimiter": ([line.replace(",", ", ") for line in lines(ROWS)], None),
@@ -136,18 +133,15 @@ def test_forms_that_programs_write(tmp_path, name):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-8-sig"])
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt"])
-def test_encodings_of_unicode_are_found(tmp_path, encoding, name):
+def test_encodings_of_unicode_are_found(tmp_path, encoding):
     content = "".join(lines(with_text("Grüße 🙂"), "\t")).encode(encoding)
-    assert texts(read(tmp_path / name, content))[30] == "Grüße 🙂"
+    assert texts(read(tmp_path / "a.csv", content))[30] == "Grüße 🙂"
 
 
-@pytest.mark.parametrize(
-    "compress", [gzip.compress, lambda raw: pa.compress(raw, "zstd", asbytes=True)]
-)
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.csv.zst"])
-def test_compression_is_found_whatever_the_name_says(tmp_path, compress, name):
-    assert texts(read(tmp_path / name, compress("".join(lines(ROWS)).encode()))) == SOUND
+def test_compression_is_found_whatever_the_name_says(tmp_path):
+    content = "".join(lines(ROWS)).encode()
+    assert texts(read(tmp_path / "a.csv.zst", gzip.compress(content))) == SOUND
+    assert texts(read(tmp_path / "a.csv", pa.compress(content, "zstd", asbytes=True))) == SOUND
 
 
 @pytest.mark.parametrize("quoted", [True, False])
@@ -204,11 +198,10 @@ def test_files_of_other_kinds_are_named(tmp_path, content, kind):
         read(tmp_path / "a.csv", content)
 
 
-@pytest.mark.parametrize("name", ["DELIMITER", "ESCAPE"])
-@pytest.mark.parametrize("value", ["ab", '"', "\n"])
-def test_impossible_forms_are_refused(name, value):
-    with pytest.raises(SourceError, match=f"MODWATCH_SOURCE__{name} must be one character"):
-        TextFormat(**{name.lower(): value})
+def test_impossible_forms_are_refused():
+    for name, value in (("delimiter", "ab"), ("delimiter", "\n"), ("escape", '"')):
+        with pytest.raises(SourceError, match=f"SOURCE__{name.upper()} must be one character"):
+            TextFormat(**{name: value})
     with pytest.raises(SourceError, match="Encoding 'utf-9' does not exist"):
         TextFormat(encoding="utf-9")
 
@@ -241,49 +234,21 @@ def test_every_line_is_accounted_for_whatever_is_damaged(tmp_path_factory, rows,
     assert all((f"an invented remark: {text}", None) in found for _, text in rows)
 
 
-@pytest.mark.parametrize(
-    ("header", "row"),
-    [
-        ("label,text", lambda n, text: f"{n % 2},{text}"),
-        ("text,label", lambda n, text: f"{text},{('hate', 'fine')[n % 2]}"),
-        ("text,created_at", lambda n, text: f"{text},{NOON.format(n % 60)}"),
-        ("created_at,text", lambda n, text: f"{NOON.format(n % 60)},{text}"),
-    ],
-)
-@pytest.mark.parametrize("places", [(9, 10), (9, 199), (1, 298)])
-def test_two_lone_quotes_do_not_join_records_of_two_columns(tmp_path, header, row, places):
-    content = [f"a remark {n} of many" for n in range(300)]
-    first, last = places
-    content[first], content[last] = f'"{content[first]}', f'{content[last]}"'
-    content[250] = '"with, a comma"'
-    rows = [row(n, text) for n, text in enumerate(content)]
-    records = read(tmp_path / "a.csv", "\n".join([header, *rows, ""]))
-    assert len(records) == 300
-    assert sum(record.problem is not None for record in records) <= 1
-
-
-RANDOM_IDS = [
-    lambda n: str(uuid.UUID(int=random.Random(n).getrandbits(128))),
-    lambda n: random.Random(n).randbytes(20).hex(),
-    lambda n: "c_" + random.Random(n).randbytes(6).hex() + "9",
-]
-
-
-@pytest.mark.parametrize("name", RANDOM_IDS)
 @pytest.mark.parametrize("columns", ["id,text", "text,id"])
-def test_two_lone_quotes_do_not_join_records_of_random_ids(tmp_path, name, columns):
+def test_two_lone_quotes_do_not_join_records_of_random_ids(tmp_path, columns):
     content = [f"{'really ' * (n % 5)}a remark, or two"[n % 3 :] for n in range(2_000)]
     content = [text.replace(",", "") for text in content]
     content[1_501], content[1_505] = f'"{content[1_501]}', f'{content[1_505]}"'
-    rows = [(name(n), text) for n, text in enumerate(content)]
+    rows = [(random.Random(n).randbytes(20).hex(), text) for n, text in enumerate(content)]
     rows = [row if columns == "id,text" else row[::-1] for row in rows]
     records = read(tmp_path / "a.csv", "\n".join([columns, *map(",".join, rows), ""]))
     assert len(records) == 2_000
     assert [r.line for r in records if r.problem] == [1_503]
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("text", ['an \\"idiot\\"', 'an idiot \\"\nwell, thanks', 'a \\\\ b \\"'])
+@pytest.mark.parametrize(
+    ("end", "text"), [("\n", 'an idiot \\"\nwell, thanks'), ("\r\n", 'a \\\\ b \\"')]
+)
 def test_escaped_quotes_at_the_end_of_a_line(tmp_path, end, text):
     rows = [f'"{n}","remark {n}"{end}' for n in range(40)]
     rows[30] = f'"30","{text}"{end}'
@@ -292,19 +257,8 @@ def test_escaped_quotes_at_the_end_of_a_line(tmp_path, end, text):
     assert texts(records)[30] == re.sub(r"\\(.)", r"\1", text)
 
 
-@pytest.mark.parametrize("at", [0, 1, 30])
-def test_a_title_with_a_line_break_is_one_field(tmp_path, at):
-    rows = [[str(n), "short title", f"word {n}", NOON.format(n)] for n in range(60)]
-    rows[at][1] = "two\nlines"
-    out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="\n").writerows([["id", "title", "text", "at"], *rows])
-    records = read(tmp_path / "a.csv", out.getvalue())
-    assert [record.values["title"] for record in records] == [row[1] for row in rows]
-
-
-@pytest.mark.parametrize("place", [("quoted", None), ("bare", "malformed_record")])
-def test_a_carriage_return_alone_ends_no_line_of_a_file_with_line_feeds(tmp_path, place):
-    kind, problem = place
+@pytest.mark.parametrize(("kind", "problem"), [("quoted", None), ("bare", "malformed_record")])
+def test_a_carriage_return_alone_ends_no_line_of_a_file_with_line_feeds(tmp_path, kind, problem):
     text = "first half\rsecond half"
     rows = with_text(f'"{text}"' if kind == "quoted" else text)
     records = read(tmp_path / "a.csv", "".join(lines(rows)).encode())
@@ -322,15 +276,6 @@ def test_a_text_that_quotes_a_table_is_one_record(tmp_path):
     assert not any(record.problem for record in records)
 
 
-@pytest.mark.parametrize("places", [(9, 10), (9, 19), (9, 199)])
-def test_two_lone_quotes_do_not_join_lines_with_bare_delimiters(tmp_path, places):
-    content = [f"oh, remark {n}, yes" if n % 3 else f"remark {n}" for n in range(300)]
-    first, last = places
-    content[first], content[last] = f'"{content[first]}', f'{content[last]}"'
-    rows = [f"p{n},{text},{NOON.format(n % 60)},en\n" for n, text in enumerate(content)]
-    assert len(read(tmp_path / "a.csv", "".join(["id,text,at,language\n", *rows]))) == 300
-
-
 def test_quotes_that_are_trusted_close_where_they_close(tmp_path):
     path = tmp_path / "a.csv"
     at = NOON.format(7)
@@ -342,10 +287,11 @@ def test_quotes_that_are_trusted_close_where_they_close(tmp_path):
     assert len(list(read_records(path))) == len(ROWS) + 3
 
 
-def test_two_lone_quotes_do_not_join_the_lines_of_one_column(tmp_path):
+@pytest.mark.parametrize("text", ['"three\nshort\nlines"', "a short line"])
+def test_two_lone_quotes_do_not_join_the_lines_of_one_column(tmp_path, text):
     content = [f"a remark {n}" for n in range(300)]
     content[9], content[199] = f'"{content[9]}', f'{content[199]}"'
-    content[20] = '"three\nshort\nlines"'
+    content[20] = text
     records = read(tmp_path / "a.csv", "\n".join(["text", *content, ""]))
     assert [(r.line, r.problem) for r in records if r.problem] == [(11, "unclosed_quote")]
     assert len(records) == 300
@@ -355,9 +301,3 @@ def test_an_escape_character_that_escapes_nothing_stands_for_itself(tmp_path):
     rows = [f'p{n},"C:\\temp\\file \\"{n}\\", \\\\o/ \\N",{NOON.format(n)}\n' for n in range(60)]
     records = read(tmp_path / "a.csv", "".join(["id,text,created_at\n", *rows]))
     assert texts(records)[7] == 'C:\\temp\\file "7", \\o/ \\N'
-
-
-@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"'])
-def test_a_first_line_that_names_the_delimiter(tmp_path, line):
-    records = read(tmp_path / "a.csv", "".join([f"{line}\n", *lines(ROWS, ";")]))
-    assert texts(records) == SOUND

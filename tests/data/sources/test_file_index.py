@@ -178,6 +178,7 @@ def test_a_file_that_is_replaced_with_size_and_time_of_another_is_read_again(sou
             before.st_size,
             before.st_mtime_ns,
         )
+        assert source.counts([DAY]) == {DAY: 23}
         assert landed(source) == 23
         text = text.replace("2026-11-25T23", "2026-11-15T23")
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -223,12 +224,13 @@ def test_other_settings_read_other_days(tmp_path):
         assert landed(source, day) == 1
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"state": 1}', '{"days": {"a": 1}}', "\x00"])
-def test_a_damaged_entry_or_a_lost_index_is_made_again(source, folder, content):
+@pytest.mark.usefixtures("folder")
+def test_a_damaged_entry_or_a_lost_index_is_made_again(source):
     assert landed(source) == 24
-    for entry in source.index.iterdir():
-        entry.write_text(content)
-    assert landed(source) == 24
+    for content in ("", "{", "[]", '{"state": 1}', '{"days": {"a": 1}}', "\x00"):
+        for entry in source.index.iterdir():
+            entry.write_text(content)
+        assert landed(source) == 24
     shutil.rmtree(source.index)
     source.index.write_text("no folder")  # nothing can be kept
     assert landed(source) == 24
@@ -237,7 +239,7 @@ def test_a_damaged_entry_or_a_lost_index_is_made_again(source, folder, content):
 @pytest.mark.usefixtures("folder")
 def test_processes_that_read_at_once_agree(source):
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        found = pool.starmap(landed, [(source, day) for day in DAYS[:-1] for _ in range(3)])
+        found = pool.starmap(landed, [(source, day) for day in DAYS[:-1] for _ in range(2)])
     assert found == [24] * len(found)
     assert [path.suffix for path in source.index.iterdir()] == [".json"] * len(DAYS)
 

@@ -14,7 +14,6 @@ from modwatch.data.sources.inspection import (
     require_header,
     time_formats,
 )
-from modwatch.data.sources.timestamps import read_moment
 
 MOMENTS = st.datetimes(dt.datetime(2001, 10, 1), dt.datetime(2025, 1, 1))  # noqa: DTZ001
 
@@ -166,8 +165,3 @@ def test_strange_names_are_no_reason_to_refuse_and_are_shown_by_their_position()
         "a",
         "column 7",
     ]
-
-
-def test_the_reading_agrees_with_the_source():
-    [form] = time_formats(["31.03.2026 10:00"])
-    assert read_moment("31.03.2026 10:00", dt.UTC, form.written).day == dt.date(2026, 3, 31)

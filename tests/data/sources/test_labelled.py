@@ -6,7 +6,6 @@ import json
 import math
 import sqlite3
 import uuid
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +45,6 @@ def words(*toxic: str, other: tuple[str, ...] = ()) -> LabelColumns:
 def closed(found: LabelledTexts) -> bool:
     used = found.account.places["used"]
     return found.account.places.total() == found.account.read and used == len(found.texts)
-
-
-@pytest.mark.parametrize("indent", [None, 1])
-def test_one_object_with_the_records_is_named(tmp_path: Path, indent: int | None) -> None:
-    rows = [{"text": "one", "label": 1}]
-    path = written(tmp_path / "a.json", json.dumps({"data": rows}, indent=indent))
-    with pytest.raises(SourceError, match="one JSON object with the records in it; save"):
-        read_labelled([path])
 
 
 def test_every_format_gives_the_same(tmp_path: Path) -> None:
@@ -96,36 +87,20 @@ class TestLabels:
         assert read_labelled([path]).labels.tolist() == [share]
 
     @pytest.mark.parametrize(
-        "label",
-        [None, "", "  ", math.nan, "\\N", "nan", "NaN", "NaT", "<NA>", "null", "None", [], [None]],
+        "label", [None, "", "  ", math.nan, "\\N", "nan", "NaT", "<NA>", "null", "None", [], [None]]
     )
-    def test_a_missing_label_is_counted(self, label: object, tmp_path: Path) -> None:
+    def test_a_missing_label_is_counted_and_no_word(self, label: object, tmp_path: Path) -> None:
         rows = [{"text": "x", "label": 1}, {"text": "y", "label": label}, {"text": "z", "label": 0}]
         found = read_labelled([table(tmp_path / "a.jsonl", rows)])
         assert (found.texts, found.labels.tolist()) == (("x", "z"), [1, 0])
         assert found.account.left_out == {"no_label": 1}
         assert found.account.first["no_label"] == "a.jsonl, line 2"
-
-    @pytest.mark.parametrize("label", [None, "", "  ", math.nan, "\\N", "nan", "<NA>", []])
-    def test_a_missing_label_is_no_word(self, label: object, tmp_path: Path) -> None:
-        rows = [{"text": "x", "label": "hate"}, {"text": "y", "label": label}]
-        found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=words("hate"))
-        assert (found.texts, found.account.left_out) == (("x",), {"no_label": 1})
-
-    def test_missing_values_of_pandas(self, tmp_path: Path) -> None:
-        labels: list[Any] = [
-            pd.Series([1, None, 0], dtype="Int8"),
-            pd.Series([True, None, False], dtype="boolean"),
-            pd.Series([1.0, math.nan, 0.0]),
-            pd.Series(["1", None, "0"], dtype="object"),
-            pd.Series(["1", None, "0"], dtype="category"),
-            pd.Series([Decimal(1), None, Decimal(0)], dtype="object"),
-        ]
-        for label in labels:
-            pd.DataFrame({"text": list("xyz"), "label": label}).to_parquet(tmp_path / "a.parquet")
-            found = read_labelled([tmp_path / "a.parquet"])
-            assert (found.texts, found.labels.tolist()) == (("x", "z"), [1, 0])
-            assert found.account.left_out == {"no_label": 1}
+        if label not in ("null", "None", "NaT"):  # which may be words
+            found = read_labelled(
+                [table(tmp_path / "b.jsonl", [{"text": "x", "label": "hate"}, rows[1]])],
+                columns=words("hate", other=("", " ", "\\N")),
+            )
+            assert (found.texts, found.account.left_out) == (("x",), {"no_label": 1})
 
     @pytest.mark.parametrize(
         "label", ["5", "-1", "inf", "maybe", "a private remark in it", "[2]", "[", "{}"]
@@ -159,16 +134,12 @@ class TestWords:
         ("toxic", "labels", "shown"),
         [
             (["hate", "insult"], ["hate_insult", "normal"], ["'hate_insult' (1)", "'normal' (1)"]),
-            (["hate", "insult"], ["hate|insult"], ["'hate|insult' (1)"]),
             (["hate", "insult"], ["Hate/Insult", "hate/insult"], ["'hate/insult' (2)"]),
-            (["hate"], ["hate, insult", "hate, insult"], ["'hate, insult' (2)"]),
             (["beleidigung"], ["üble Nachrede", "Üble Nachrede"], ["'üble nachrede' (2)"]),
-            (["оскорбление"], ["норма"], ["'норма' (1)"]),
             (["仇恨"], ["正常"], ["'正常' (1)"]),
             (["2", "3"], ["1", 1.0, "0"], ["'1' (2)", "'0' (1)"]),
             (["toxic"], ["t\u043exic"], [r"'t\u043exic' (1)"]),
             (["toxic"], ["toxic\u200b"], [r"'toxic\u200b' (1)"]),
-            (["hate"], ["none"], ["'none' (1)"]),
             (["hate"], [True], ["'true' (1)"]),
         ],
     )
@@ -193,28 +164,17 @@ class TestWords:
             "--toxic-values hate --non-toxic-values ok 'hate|insult'."
         )
 
-    def test_words_need_the_options(self, tmp_path: Path) -> None:
-        path = written(tmp_path / "a.csv", "text,label\nx,hate\ny,normal\nz,normal\n")
-        with pytest.raises(SourceError, match=r"'normal' \(2\), 'hate' \(1\)\..*--toxic-values"):
-            read_labelled([path])
-
-    @pytest.mark.parametrize("label", ["2", "2.0", 2, 2.0, " 2 ", "２"])
-    def test_numbers_are_compared_by_value(self, label: object, tmp_path: Path) -> None:
-        path = table(tmp_path / "a.jsonl", [{"text": "x", "label": label}])
-        assert read_labelled([path], columns=words("2")).labels.tolist() == [1]
-        assert read_labelled([path], columns=words(other=("2.0",))).labels.tolist() == [0]
+    def test_numbers_are_compared_by_value(self, tmp_path: Path) -> None:
+        labels = ["2", "2.0", 2, 2.0, " 2 ", "２"]
+        path = table(tmp_path / "a.jsonl", [{"text": "x", "label": label} for label in labels])
+        assert read_labelled([path], columns=words("2")).labels.tolist() == [1] * 6
+        assert read_labelled([path], columns=words(other=("2.0",))).labels.tolist() == [0] * 6
 
     def test_lists_of_words(self, tmp_path: Path) -> None:
         rows = [{"text": "x", "label": ["hate", "normal", None, "Hate"]}]
         found = read_labelled([table(tmp_path / "a.jsonl", rows)],
                               columns=words("hate", other=("normal",)))  # fmt: skip
         assert found.labels == pytest.approx([2 / 3])
-
-    def test_a_blank_is_no_word(self, tmp_path: Path) -> None:
-        rows = [{"text": "x", "label": "hate"}, *({"text": "y", "label": v} for v in ("", None))]
-        columns = words("hate", other=("", " ", "\\N"))
-        found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=columns)
-        assert (found.texts, found.account.left_out) == (("x",), {"no_label": 2})
 
     def test_a_word_cannot_mean_both(self) -> None:
         with pytest.raises(SourceError, match="hate is in both"):
@@ -251,13 +211,6 @@ class TestWideVotes:
         found = read_labelled([path], columns=columns)
         assert found.labels == pytest.approx([2 / 3, 1, 1 / 3])
 
-    def test_a_missing_column_is_named(self, tmp_path: Path) -> None:
-        path = written(tmp_path / "a.csv", "text,ann,ben\nx,1,0\n")
-        with pytest.raises(
-            SourceError, match=r"no column 'cy'; it has text.*'cy' name one with --votes\."
-        ):
-            read_labelled([path], columns=self.COLUMNS)
-
 
 class TestIds:
     COLUMNS = LabelColumns(comment_id="id")
@@ -270,32 +223,15 @@ class TestIds:
         assert (found.account.places["used"], found.account.places["merged"]) == (2, 2)
         assert closed(found)
 
-    def test_a_third_of_the_rows_without_id(self, tmp_path: Path) -> None:
-        rows = [f"{'' if n % 3 == 0 else f'c{n}'},text {n},{n % 2}" for n in range(300)]
-        path = written(tmp_path / "a.csv", "\n".join(["id,text,label", *rows]))
-        found = read_labelled([path], columns=self.COLUMNS)
-        assert (len(found.texts), found.account.left_out) == (200, {"missing_id": 100})
-        assert found.account.first["missing_id"] == "a.csv, line 2"
-        assert found.labels.tolist() == [n % 2 for n in range(300) if n % 3]
-
-    @pytest.mark.parametrize("blank", [None, "", "  ", math.nan, "\\N", "\u200b", "\u3164"])
-    def test_blank_ids_are_never_one_comment(self, blank: object, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("blank", [None, "", "\\N", "\u200b"])
+    def test_blank_ids_are_never_one_comment(self, blank: str | None, tmp_path: Path) -> None:
         ids = ["a", blank, blank, "b", "c"]
         rows = [{"id": key, "text": f"text {n}", "label": n % 2} for n, key in enumerate(ids)]
-        expected = ("text 0", "text 3", "text 4")
+        url = database(tmp_path / "a.db", [tuple(row.values()) for row in rows])
         query = "SELECT a AS id, b AS text, c AS label FROM comment"
-        missing = None if blank != blank else blank
-        values = [(missing if row["id"] is blank else row["id"], *list(row.values())[1:])
-                  for row in rows]  # fmt: skip
-        url = database(tmp_path / "a.db", values)
-        if blank is None or isinstance(blank, float):
-            pd.DataFrame(rows).to_parquet(tmp_path / "a.parquet")
-        else:
-            pd.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
-        table(tmp_path / "a.jsonl", rows)
-        for source in [url, *tmp_path.glob("a.[pcj]*")]:
+        for source in (url, table(tmp_path / "a.jsonl", rows)):
             found = read_labelled([source], columns=self.COLUMNS, query=query)
-            assert found.texts == expected
+            assert found.texts == ("text 0", "text 3", "text 4")
             assert found.account.left_out == {"missing_id": 2}
             assert closed(found)
 
@@ -322,13 +258,6 @@ class TestIds:
         assert found.account.left_out == {"other_text_of_id": 1}
         assert found.account.first["other_text_of_id"] == "a.csv, line 3"
 
-    def test_a_column_that_is_no_id(self, tmp_path: Path) -> None:
-        path = written(tmp_path / "a.csv", "id,text,label\nann,x,1\nann,y,0\nann,z,0\n")
-        with pytest.raises(
-            SourceError, match=r"most of 3 records.*other_text_of_id 2 .*--id-column"
-        ):
-            read_labelled([path], columns=self.COLUMNS)
-
     def test_votes_in_several_files(self, tmp_path: Path) -> None:
         paths = [written(tmp_path / f"{n}.csv", f"id,text,label\n1,x,{n}\n") for n in range(2)]
         found = read_labelled(paths, columns=self.COLUMNS)
@@ -341,9 +270,7 @@ class TestTexts:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("", "blank_text"),
             (None, "blank_text"),
-            (math.nan, "blank_text"),
             ("\\N", "blank_text"),
             (" \u200b\u3164", "blank_text"),
             ("a\0b", "nul_byte"),
@@ -387,20 +314,14 @@ class TestEncodings:
     ROWS = "".join(f"Grüße aus Köln {n},{n % 2}\n" for n in range(20))
     TEXT = f"text,label\n{ROWS}"
 
-    @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "mac-roman", "cp850"])
-    def test_most_rows_are_undecodable(self, encoding: str, tmp_path: Path) -> None:
+    def test_most_rows_are_undecodable(self, tmp_path: Path) -> None:
+        encoding = "cp1252"
         (tmp_path / "a.csv").write_bytes(self.TEXT.encode(encoding))
         with pytest.raises(SourceError, match=r"undecodable_text 20 .*a\.csv, line 2.*--encoding"):
             read_labelled([tmp_path / "a.csv"])
         found = read_labelled([tmp_path / "a.csv"], encoding=encoding)
         assert found.texts[3] == "Grüße aus Köln 3"
         assert found.account.left_out == {}
-
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-    def test_unicode_needs_no_option(self, encoding: str, tmp_path: Path) -> None:
-        (tmp_path / "a.csv").write_bytes(self.TEXT.encode(encoding))
-        found = read_labelled([tmp_path / "a.csv"])
-        assert (len(found.texts), found.texts[3]) == (20, "Grüße aus Köln 3")
 
     def test_a_mixture(self, tmp_path: Path) -> None:
         mixed = b"text,label\n" + "Köln,1\n".encode() * 3 + "Köln,1\n".encode("cp1252") * 2
@@ -410,15 +331,11 @@ class TestEncodings:
         assert found.account.first["undecodable_text"] == "a.csv, line 5"
         assert closed(found)
 
-    def test_text_that_was_encoded_twice_cannot_be_recognised(self, tmp_path: Path) -> None:
-        (tmp_path / "a.csv").write_bytes(self.TEXT.encode().decode("latin-1").encode())
-        assert read_labelled([tmp_path / "a.csv"]).texts[0] == "GrÃ¼Ã\x9fe aus KÃ¶ln 0"
-
-    @pytest.mark.parametrize("encoding", ["nothing", "hex", "a\0"])
-    def test_no_encoding_of_text(self, encoding: str, tmp_path: Path) -> None:
+    def test_no_encoding_of_text(self, tmp_path: Path) -> None:
         path = written(tmp_path / "a.csv", self.TEXT)
-        with pytest.raises(SourceError, match="does not exist; use one such as"):
-            read_labelled([path], encoding=encoding)
+        for encoding in ("nothing", "hex", "a\0"):
+            with pytest.raises(SourceError, match="does not exist; use one such as"):
+                read_labelled([path], encoding=encoding)
 
 
 def test_languages_and_groups(tmp_path: Path) -> None:
@@ -443,14 +360,6 @@ def test_damaged_records_are_counted(tmp_path: Path) -> None:
     assert found.account.left_out == {"blank_text": 1, "no_label": 1, "malformed_record": 2}
     assert found.account.places["header"] == 2
     assert closed(found)
-
-
-def test_several_files_are_read_in_order(tmp_path: Path) -> None:
-    for name in "ba":
-        (tmp_path / name).mkdir()
-    paths = [written(tmp_path / name / "x.csv", f"text,label\n{name},0\n") for name in "ba"]
-    found = read_labelled(paths)
-    assert (found.texts, found.account.places["used"]) == (("b", "a"), 2)
 
 
 @pytest.mark.parametrize("column", ["text", "label"])
@@ -479,7 +388,6 @@ def test_a_first_row_is_never_shown(first: str, tmp_path: Path) -> None:
     ("header", "columns"),
     [
         ("text,label,label", LabelColumns()),
-        ("text,text,label", LabelColumns()),
         ("text,label,id,id", LabelColumns(comment_id="id")),
         ("text,a,b,b", LabelColumns(votes=("a", "b"))),
         ("text,label,groups,groups", LabelColumns(groups="groups")),
@@ -524,7 +432,7 @@ DAMAGE: dict[str, Any] = {
 STOPS = ("missing_id", "undecodable_text", "malformed_record")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
         st.tuples(
@@ -567,29 +475,4 @@ def test_damage_changes_no_other_row_and_the_account_closes(
     assert list(zip(found.texts, found.labels.tolist(), strict=True)) == expected
     assert found.account.left_out == left_out
     assert found.account.read == 1 + len(rows) + sum(row[3] for row in rows)
-    assert closed(found)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    damaged=st.lists(
-        st.tuples(
-            st.integers(0, 29),
-            st.sampled_from(
-                ['c,"open,1', 'c,cl"osed",0', 'c,"a" b,1', "c,a", '"', ",,,,", "c;a;1", "\\", " "]
-            ),
-        ),
-        max_size=10,
-    )
-)
-def test_damaged_lines_change_no_other_row(damaged: list[tuple[int, str]], tmp_path: Path) -> None:
-    rows = [f'c{n},"comment {n}, the ""next""",{n % 2}' for n in range(30)]
-    lines = ["id,text,label"]
-    for number, row in enumerate(rows):
-        lines += [row, *(line for place, line in damaged if place == number)]
-    path = written(tmp_path / "a.csv", "\n".join(lines))
-    found = read_labelled([path], columns=LabelColumns(comment_id="id"))
-    labels = dict(zip(found.texts, found.labels.tolist(), strict=True))
-    assert {f'comment {n}, the "next"': n % 2 for n in range(30)}.items() <= labels.items()
-    assert found.account.read == len(lines)
     assert closed(found)

@@ -78,16 +78,13 @@ def row_of(text: str | None) -> LandedRow:
     return LandedRow(origin="here", values={"text": text})
 
 
-def test_no_rows_make_no_batches():
-    assert list(batches(DAY, [])) == []
-
-
 def test_batches_have_the_schema_and_count_rows_over_the_day(monkeypatch):
     monkeypatch.setattr(landing, "BATCH_ROWS", 2)
     found = list(batches(DAY, [row_of(str(i)) for i in range(5)]))
     assert [batch.num_rows for batch in found] == [2, 2, 1]
     assert all(batch.schema == LANDED for batch in found)
     assert [row for batch in found for row in batch["row"].to_pylist()] == [0, 1, 2, 3, 4]
+    assert list(batches(DAY, [])) == []
 
 
 def test_long_texts_end_a_batch_early():
@@ -102,45 +99,30 @@ def test_a_row_does_not_show_its_text():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("text", "", ("", None)),
         ("text", None, (None, None)),
         ("text", "a\x00b", ("a\x00b", None)),
         ("text", {"no": "text"}, ("{'no': 'text'}", "malformed_record")),
         ("text", "\ud83d", ("\ufffd", "undecodable_text")),
-        ("text", "שלום 🙂", ("שלום 🙂", None)),
         ("comment_id", 12345678901234567890, ("12345678901234567890", None)),
         ("label", True, (1, None)),
-        ("label", "0.0", (0, None)),
-        ("label", "", (None, None)),
         ("label", 0.7, (None, "unreadable_label")),
         ("groups", [], ([], None)),
-        ("groups", "", ([], None)),
         ("groups", ["a", 3, None], (["a", "3"], None)),
         ("groups", 3, (None, "malformed_record")),
         ("prob", "0.25", (0.25, None)),
-        ("prob", " 1e-3 ", (0.001, None)),
-        ("prob", 1, (1.0, None)),
         ("prob", Decimal("0.5"), (0.5, None)),
         ("prob", "1.5", (1.5, None)),  # validation names it
         ("prob", "", (None, None)),
         ("views", "1204", (1204.0, None)),
-        ("views", "1,204", (None, "unreadable_views")),
         ("views", -1, (None, "unreadable_views")),
         ("views", "inf", (None, "unreadable_views")),
-        ("views", "", (None, None)),
-        ("prob", "0,25", (None, "unreadable_probability")),
         ("prob", "an insult", (None, "unreadable_probability")),
         ("prob", True, (None, "unreadable_probability")),
         ("prob", 10**400, (None, "unreadable_probability")),
-        ("prob", ["0.2"], (None, "unreadable_probability")),
         ("flagged", "true", (True, None)),
         ("flagged", 0, (False, None)),
-        ("flagged", False, (False, None)),
-        ("flagged", "", (None, None)),
         ("flagged", "maybe", (None, "unreadable_decision")),
-        ("flagged", 0.7, (None, "unreadable_decision")),
         ("model_version", 3, ("3", None)),
-        ("model_version", "", (None, None)),
     ],
 )
 def test_values_are_converted_or_named_as_a_problem(name, value, expected):

@@ -1,5 +1,4 @@
 import datetime as dt
-import locale
 import zoneinfo
 
 import pytest
@@ -104,31 +103,6 @@ def test_an_unknown_zone_is_refused():
 def test_a_format_reads_times_that_are_not_iso(written, form, expected):
     check_format(form)
     assert read_moment(written, dt.UTC, form).created_at.isoformat() == expected
-
-
-def test_names_of_days_and_months_are_english_whatever_the_locale():
-    before = locale.setlocale(locale.LC_TIME)
-    names = [locale.ABMON_3, locale.MON_3]
-    others = [name for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "C") if _has_locale(name)]
-    try:
-        for name in others:
-            locale.setlocale(locale.LC_TIME, name)
-            assert len({locale.nl_langinfo(item) for item in names}) == 2
-            check_format("%a %d %B %Y")
-            moment = read_moment("Fri 13 March 2026", dt.UTC, "%a %d %B %Y")
-            assert moment.day == dt.date(2026, 3, 13), name
-    finally:
-        locale.setlocale(locale.LC_TIME, before)
-
-
-def _has_locale(name):
-    before = locale.setlocale(locale.LC_TIME)
-    try:
-        locale.setlocale(locale.LC_TIME, name)
-    except locale.Error:
-        return False
-    locale.setlocale(locale.LC_TIME, before)
-    return True
 
 
 def test_a_format_reads_nothing_else():

@@ -12,44 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.audits.verify import read_evidence
-from modwatch.common.errors import MetricInputError
-from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimate, AuditEstimator
+from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.labels import AuditLabel, unlabelled
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.results import computed
-from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
 from modwatch.statistics.audit.share_interval import IntervalOptions
-from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
-from modwatch_lab.audit_designs import draw_positives, simulate
+from modwatch.statistics.audit.stratified import StratumCounts
 
-REPETITIONS, AUDITS = 500, 200
-#: Metrics of which the bound is an upper one.
-ABOVE = ("prevalence_unflagged", "prevalence", "precision", "false_positive_rate")
-LEAST = 0.93
-
-
-def simulated(prevalence, score, hidden, labels, repetitions=REPETITIONS):
-    """Return the truth, the counts of both sides of many audits, and the sizes of the sides."""
-    population = simulate(prevalence=prevalence, score=score, hidden=hidden, comments=100_000)
-    sides = population.flagged, population.unflagged
-    options = DesignOptions(expected_prevalence=prevalence)
-    made = design(*(ScoreCounts.from_scores(side.score) for side in sides), labels, options)
-    generator, found = np.random.default_rng(labels), []
-    for planned, side in zip((made.flagged, made.unflagged), sides, strict=True):
-        positives = np.bincount(planned.strata.assign(side.score), weights=side.label)
-        found.append(
-            StratumCounts.from_arrays(
-                population=planned.population,
-                labels=planned.labels,
-                positives=draw_positives(
-                    planned.population, positives, planned.labels, generator,
-                    repetitions=repetitions,
-                ),
-                score=planned.score,
-            ).weighted()
-        )  # fmt: skip
-    sizes = tuple(int(side.label.size) for side in sides)
-    return truth_of(*(int(side.label.sum()) for side in sides), sizes), found, sizes
+AUDITS = 40
+LEAST = 0.9  # of 40 audits: 95 %, less a standard error and a half
 
 
 def truth_of(tp, fn, sizes):
@@ -67,82 +38,11 @@ def truth_of(tp, fn, sizes):
     }
 
 
-def one_of(side: WeightedCounts, row: int) -> WeightedCounts:
-    return dataclasses.replace(side, positives=side.positives[row])
-
-
 def holds(estimate: AuditEstimate, truth: float) -> bool:
     """Return whether what is reported holds: nothing reported claims nothing."""
     low = 0.0 if estimate.low is None else estimate.low
     high = 1.0 if estimate.high is None else estimate.high
     return low - 1e-9 <= truth <= high + 1e-9
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("prevalence", "score", "hidden", "labels"),
-    [
-        (0.001, "sharp", 0.3, 500),
-        (0.001, "miscalibrated", 0.3, 500),  # an estimate in a third of the audits
-        (0.005, "sharp", 0.3, 500),
-        (0.005, "dull", 0.3, 500),
-        (0.01, "sharp", 0.3, 500),
-        (0.04, "miscalibrated", 0.3, 500),
-    ],
-)
-def test_what_is_reported_covers_with_three_in_ten_positives_hidden(
-    prevalence, score, hidden, labels
-):
-    """Exactly the promised share of all positives of the period; few enough labels for bounds."""
-    truth, sides, sizes = simulated(prevalence, score, hidden, labels)
-    audit = AuditEstimator(flagged=sides[0], unflagged=sides[1], comments=sizes)
-    positives = [side.positives.sum(-1) for side in sides]
-    some = [number >= ENOUGH_POSITIVES for number in positives]
-    wrong = sides[0].labels.sum() - positives[0] >= ENOUGH_POSITIVES
-    with_value = {
-        "precision": np.ones(REPETITIONS, bool),  # of 30 labels and more
-        "accuracy": np.ones(REPETITIONS, bool),
-        "prevalence_unflagged": some[1],
-        "negative_predictive_value": some[1],
-        "specificity": wrong,
-        "false_positive_rate": wrong,
-        **dict.fromkeys(("recall", "f1", "prevalence"), some[0] & some[1]),
-    }
-    covered = {}
-    for metric in METRICS:
-        ends, upper = audit.interval_estimate(metric), metric in ABOVE
-        bound = audit.bound(metric, upper=upper)
-        low = np.where(with_value[metric], ends.low, 0 if upper else bound)
-        high = np.where(with_value[metric], ends.high, bound if upper else 1)
-        inside = (low <= truth[metric] + 1e-9) & (truth[metric] <= high + 1e-9)
-        covered[metric] = float(inside.mean())
-        for row in (0, 1):  # that is what is reported
-            one = AuditEstimator(
-                flagged=one_of(sides[0], row), unflagged=one_of(sides[1], row), comments=sizes
-            ).estimate(metric)
-            assert (one.value is not None) == with_value[metric][row]
-            if one.low is not None:
-                assert one.low == pytest.approx(low[row])
-            if one.high is not None:
-                assert one.high == pytest.approx(high[row])
-    assert {name: share for name, share in covered.items() if share < LEAST} == {}
-
-
-@pytest.mark.simulation
-def test_the_share_among_the_missed_alone_was_not_what_was_promised():
-    """The reason: `inversion` allows for three in ten of the missed, and these are six in ten."""
-    truth, sides, sizes = simulated(0.005, "sharp", 0.3, 500, 1000)
-    covered = []
-    for method in ("inversion", "finite_inversion"):
-        audit = AuditEstimator(
-            flagged=sides[0], unflagged=sides[1], comments=sizes,
-            options=IntervalOptions(method=method),
-        )  # fmt: skip
-        ends = audit.interval_estimate("prevalence_unflagged")
-        missed = truth["prevalence_unflagged"]
-        covered.append(float(((ends.low <= missed) & (missed <= ends.high)).mean()))
-    assert covered[0] < 0.925
-    assert covered[1] > 0.94
 
 
 @examples(60)
@@ -187,18 +87,8 @@ def test_a_one_sided_audit_has_no_bound_on_its_other_side():
     assert (made.estimate("recall").bound, made.estimate("recall").low) == (None, None)
 
 
-def test_a_bound_of_nothing_known_is_refused():
-    made = AuditEstimator(flagged=None, unflagged=None, comments=(1, 1))
-    with pytest.raises(MetricInputError, match="Metric must be one of"):
-        made.bound("kappa", upper=True)
-
-
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("hard_positives", "hard_negatives"),
-    [(0.4, 0.004), pytest.param(0.0, 0.05, marks=pytest.mark.soak)],
-)
-def test_difficult_comments_without_a_label(hard_positives, hard_negatives):
+def test_difficult_comments_without_a_label():
     """Two in five missed positives are disputed and never settled: the rest alone covers 19 %."""
     generator = np.random.default_rng(5)
     sizes, labels, shares = (4_000, 96_000), (300, 1500), (0.85, 0.041)
@@ -212,29 +102,21 @@ def test_difficult_comments_without_a_label(hard_positives, hard_negatives):
             positives = generator.hypergeometric(
                 round(size * share), size - round(size * share), drawn
             )
-            lost = generator.binomial(positives, hard_positives)
-            other = generator.binomial(drawn - positives, hard_negatives)
+            lost = generator.binomial(positives, 0.4)
+            other = generator.binomial(drawn - positives, 0.004)
             settled = drawn - lost - other
             plain.append(side([size], [settled], [positives - lost]))
             extremes[name] = (
                 side([size], [drawn], [positives - lost]),
                 side([size], [drawn], [positives + other]),
             )
-        for use, tally in ((extremes, held), ({}, None)):
-            made = AuditEstimator(
-                flagged=plain[0], unflagged=plain[1], comments=sizes, extremes=use
-            )
-            if tally is None:
-                ignored += holds(
-                    made.estimate("prevalence_unflagged"), truth["prevalence_unflagged"]
-                )
-                continue
-            for estimate in made.estimates():
-                held[estimate.metric] += holds(estimate, truth[estimate.metric])
-                assert estimate.low_if_random is not None
+        made = AuditEstimator(flagged=plain[0], unflagged=plain[1], comments=sizes)
+        ignored += holds(made.estimate("prevalence_unflagged"), truth["prevalence_unflagged"])
+        for estimate in dataclasses.replace(made, extremes=extremes).estimates():
+            held[estimate.metric] += holds(estimate, truth[estimate.metric])
+            assert estimate.low_if_random is not None
     assert {name: n / AUDITS for name, n in held.items() if n < LEAST * AUDITS} == {}
-    if hard_positives:
-        assert ignored / AUDITS < 0.25
+    assert ignored / AUDITS < 0.25
 
 
 def test_the_ends_take_the_label_that_moves_them_outwards():
@@ -289,13 +171,6 @@ def test_disputed_passed_over_and_not_reached_are_distinguished():
     assert found.unknown == found.disputed | found.passed_over
     counted = computed(evidence)["missing"]
     assert counted == {"disputed": 1, "passed_over": 3, "not_reached": len(keys) - 7}
-
-
-def test_without_any_label_nothing_is_passed_over():
-    evidence = labels_of()
-    found = unlabelled(evidence.samples, evidence.labels)
-    assert (found.disputed, found.passed_over) == (frozenset(), frozenset())
-    assert len(found.not_reached) == len(evidence.samples[-1])
 
 
 def test_whoever_passes_over_positives_widens_the_interval_and_hides_nothing():

@@ -18,12 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from modwatch.common.errors import AuditError, MetricInputError
-from modwatch.statistics.audit.draw import (
-    Scored,
-    ScoreHistogram,
-    day_digest,
-    strata_of,
-)
+from modwatch.statistics.audit.draw import Scored, ScoreHistogram, day_digest, strata_of
 from modwatch.statistics.audit.draw import draw as draw_sample
 from modwatch.statistics.audit.draw import keys_of as keys_by
 from modwatch.statistics.audit.plan import AuditPlan, planned_strata
@@ -131,21 +126,6 @@ def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
     assert found.population == stands_for
 
 
-@pytest.mark.parametrize("labels", [1, 3, 10, 100])
-@pytest.mark.parametrize("step", [1, 7, 400])
-def test_of_a_long_stream_the_smallest_are_kept(labels: int, step: int) -> None:
-    rows = [Row(number % 2, f"c{number}", number / 400) for number in range(400)]
-    plan = plan_of(parts_of(rows), {"unflagged": [0.125]}, labels)
-    found = draw(plan, parts_of(rows, range(0, 400, step)), sizes_of(plan)).comments
-    for number, planned in enumerate(plan.strata):
-        days = [FIRST, FIRST + datetime.timedelta(days=1)]
-        mine = [row for row in rows if stratum_of(plan, row) == number]
-        keys = [int(keys_of(plan, days[row.day], [row.comment_id])[0]) for row in mine]
-        assert [match.key for match in found if match.stratum == number] == sorted(keys)[
-            : planned.labels
-        ]
-
-
 @given(streams(), st.data())
 def test_a_second_stage_goes_on_where_the_first_ended(
     stream: tuple[list[Row], AuditPlan], data: st.DataObject
@@ -172,7 +152,7 @@ def a_plan(**changes: object) -> AuditPlan:
 
 def test_every_sample_of_a_stratum_is_as_likely() -> None:
     """Simple random sampling without replacement: all pairs of a stratum are drawn as often."""
-    times, plan = 2000, a_plan()
+    times, plan = 600, a_plan()
     drawn, pairs = Counter[str](), Counter[frozenset[str]]()
     for seed in range(times):
         found = draw(plan, PARTS, sizes_of(plan), seed=f"seed {seed}").comments
@@ -195,11 +175,11 @@ def test_every_sample_of_a_stratum_is_as_likely() -> None:
 
 
 def test_memory_holds_the_sample_and_one_part() -> None:
-    size, part = 2_000_000, 10_000
+    size, part = 400_000, 10_000
 
     def stream() -> Iterator[Scored]:
         for first in range(0, size, part):
-            if first == size * 9 // 10:  # tracing is slow: the last tenth tells
+            if first == size // 2:  # tracing is slow: the last half tells
                 tracemalloc.start()
             numbers = np.arange(first, first + part)
             prob = (numbers % 1000 / 1000).astype(np.float32)
@@ -223,7 +203,7 @@ def test_memory_holds_the_sample_and_one_part() -> None:
     finally:
         tracemalloc.stop()
     assert len(drawn.comments) == 1000
-    assert peak < 5_000_000  # the ids of that tenth alone would be twice as much
+    assert peak < 5_000_000  # the ids of that half alone would be twice as much
 
 
 def without(number: int) -> list[Row]:
@@ -247,51 +227,16 @@ def test_another_stream_than_was_planned_with_is_refused(rows: list[Row], why: s
         draw(a_plan(), parts_of(rows), [4] * 4)
 
 
-def test_decisions_that_the_threshold_would_not_make_are_refused() -> None:
-    [part] = [part for part in PARTS if part.prob.size]
-    turned = part.flagged.copy()
-    turned[3] = True
-    with pytest.raises(AuditError, match="decisions of 2026-01-05 do not follow"):
-        draw(a_plan(), [replace(part, flagged=turned)], [4] * 4)
-
-
-def test_a_side_that_was_empty_is_refused() -> None:
-    rows = [row for row in ROWS if row.prob <= 0.5]
-    plan = plan_of(parts_of(rows), {}, 4)
-    with pytest.raises(AuditError, match="has flagged comments and had none"):
-        draw(plan, PARTS, [4])
-
-
-def test_a_comment_that_is_there_twice_is_refused_when_it_is_drawn() -> None:
-    rows = [*without(5), ROWS[6]]
+def test_a_stream_that_contradicts_its_plan_or_itself_is_refused() -> None:
     with pytest.raises(AuditError, match="comment 'c6' of 2026-01-05 occurs twice"):
-        draw(a_plan(), parts_of(rows), [9, 10, 10, 11])
-
-
-def test_parts_that_do_not_fit_are_refused() -> None:
-    prob = np.array([0.5], np.float32)
-    columns: dict[str, Any] = {"day": FIRST, "comment_id": ["a"], "prob": prob, "flagged": prob > 1}
-    assert Scored(**columns).prob.size == 1
-    for changes in (
-        {"comment_id": ["a", "b"]},
-        {"flagged": np.zeros(2, dtype=bool)},
-        {"traits": {"language": []}},
-    ):
-        with pytest.raises(MetricInputError, match="inconsistent numbers of samples"):
-            Scored(**columns | changes)
-    for score in (np.nan, np.inf, -0.1, 1.1):
-        with pytest.raises(MetricInputError, match="prob contains"):
-            Scored(**columns | {"prob": np.array([score], np.float32)})
-
-
-def test_the_extremes_of_the_score_have_strata_too() -> None:
-    rows = [Row(0, str(score), score) for score in (0.0, TINY, 0.5, 0.6, 1.0)]
-    parts = parts_of(rows)
-    plan = plan_of(parts, {"unflagged": [np.float32(TINY).item()], "flagged": [1.0]}, 1)
-    [part] = [part for part in parts if part.prob.size]
-    assert strata_of(plan, part).tolist() == [2, 3, 3, 0, 1]
-    zeros = replace(part, prob=np.full(5, -0.0, np.float32), flagged=np.zeros(5, dtype=bool))
-    assert strata_of(plan, zeros).tolist() == [2] * 5
+        draw(a_plan(), parts_of([*without(5), ROWS[6]]), [9, 10, 10, 11])
+    [part] = [part for part in PARTS if part.prob.size]
+    turned = replace(part, flagged=part.flagged ^ (np.arange(40) == 3))
+    with pytest.raises(AuditError, match="decisions of 2026-01-05 do not follow"):
+        draw(a_plan(), [turned], [4] * 4)
+    unflagged = plan_of(parts_of([row for row in ROWS if row.prob <= 0.5]), {}, 4)
+    with pytest.raises(AuditError, match="has flagged comments and had none"):
+        draw(unflagged, PARTS, [4])
 
 
 @given(st.lists(st.tuples(IDS, SCORES), max_size=12), st.randoms(use_true_random=False))
@@ -365,11 +310,8 @@ def test_a_histogram_takes_zeros_of_either_sign_and_refuses_what_is_no_score() -
 
 
 @pytest.mark.parametrize("method", ["neyman", "quantile", "equal_width", "sqrt_mass"])
-@pytest.mark.parametrize("score", ["sharp", "dull"])
-def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(
-    method: str, score: str
-) -> None:
-    comments = make_comments(20_000, score=score)
+def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(method: str) -> None:
+    comments = make_comments(5_000, score="dull")
     sides = ScoreHistogram(), ScoreHistogram()
     for part in comments.parts:
         for histogram, inside in zip(sides, (part.flagged, ~part.flagged), strict=True):

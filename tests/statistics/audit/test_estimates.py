@@ -7,7 +7,6 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.share_interval import IntervalOptions
@@ -86,19 +85,6 @@ def test_the_ends_are_around_any_figure(flagged, unflagged, metric, method, side
     assert (result.value is None) == (result.status == "insufficient") == bool(result.reason)
 
 
-def test_ends_that_are_the_value_itself_are_not_rounded_past_it() -> None:
-    every = StratumCounts(
-        population=np.array([2092]),
-        labels=np.array([2092]),
-        positives=np.array([237]),
-        score=np.array([0.0]),
-    )
-    figure = AuditEstimator(
-        flagged=None, unflagged=every.weighted(), comments=(0, 2092)
-    ).interval_estimate("prevalence")
-    assert figure.low <= figure.value <= figure.high
-
-
 @examples(40)
 @given(counts(most=8), st.sampled_from(METRICS), st.booleans(), st.integers(0, 100))
 def test_a_side_without_labels_or_comments_gives_no_numbers_that_are_none(
@@ -171,15 +157,6 @@ def test_the_bias_of_recall_is_mended():
     assert abs(mended) < plain / 3
 
 
-def test_known_true_positives_carry_the_interval_of_the_missed_over():
-    """Footnote 19: with TP known, the ends of the prevalence give those of recall."""
-    made = audit(([400], [400], [330]), ([9_600], [500], [35]))
-    missed = made.side("unflagged")
-    figure = made.interval_estimate("recall")
-    expected = [330 / (330 + 9_600 * float(end)) for end in (missed.high, missed.low)]
-    assert [float(figure.low), float(figure.high)] == pytest.approx(expected)
-
-
 class TestInsufficient:
     def test_too_few_positives_are_reported_with_the_labels_that_would_do(self):
         found = audit(([100], [50], [40]), ([9_900], [300], [2])).estimate("prevalence_unflagged")
@@ -191,25 +168,17 @@ class TestInsufficient:
             "about 900 labels of them would do"
         )
 
-    @pytest.mark.parametrize(
-        ("labels", "positives", "words"),
-        [
+    def test_one_and_many_are_distinguished(self):
+        for labels, positives, words in (
             (1, 0, "0 positives among 1 label of flagged"),
             (9, 1, "1 positive among 9 labels of flagged"),
-            (20, 2, "2 positives among 20 labels of flagged"),
-        ],
-    )
-    def test_one_and_many_are_distinguished(self, labels, positives, words):
-        received = audit(([100], [labels], [positives]), ([9_900], [300], [9])).estimate(
-            "precision"
-        )
-        assert received.reason.startswith(words)
+        ):
+            made = audit(([100], [labels], [positives]), ([9_900], [300], [9]))
+            assert made.estimate("precision").reason.startswith(words)
 
-    def test_none_found_asks_for_more(self):
+    def test_none_found_asks_for_more_but_not_for_more_than_there_are(self):
         result = audit(([100], [50], [40]), ([9_900], [300], [0])).estimate("recall")
         assert result.labels_needed == np.ceil(300 * 6 / 0.7)
-
-    def test_no_more_labels_than_comments_are_asked_for(self):
         answers = audit(([100], [50], [40]), ([400], [300], [0])).estimate("recall")
         assert answers.labels_needed == 400
 
@@ -224,9 +193,6 @@ class TestInsufficient:
         reported = audit(([100], [30], [0]), ([900], [99], [0])).estimate("precision")
         assert (reported.value, reported.status) == (0.0, "ok")
         assert reported.high > 0.05
-
-    def test_accuracy_needs_no_positive(self):
-        assert audit(([100], [5], [0]), ([900], [9], [0])).estimate("accuracy").status == "ok"
 
     @pytest.mark.parametrize(
         ("flagged", "unflagged", "metric", "reason"),
@@ -260,20 +226,12 @@ class TestInsufficient:
         assert float(made.interval_estimate("recall").low) < 0.02
 
 
-@pytest.mark.parametrize("call", ["estimate", "interval_estimate"])
-def test_an_unknown_metric_is_refused(call):
-    made = audit(([5], [5], [1]), ([7], [7], [1]))
-    with pytest.raises(MetricInputError, match=r"Metric must be one of .*got 'auc'"):
-        getattr(made, call)("auc")
-
-
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("method", ["inversion", "korn_graubard", "logit"])
-def test_a_bound_is_the_end_of_the_interval_with_both_tails(metric, method):
+def test_a_bound_is_the_end_of_the_interval_with_both_tails(metric):
     sides = ([100, 200], [50, 60], [45, 40]), ([700, 900], [100, 200], [2, 11])
-    both = audit(*sides, method=method, level=0.9).estimate(metric)
-    least = audit(*sides, method=method, level=0.95, sides="lower").estimate(metric)
-    most = audit(*sides, method=method, level=0.95, sides="upper").estimate(metric)
+    both = audit(*sides, method="logit", level=0.9).estimate(metric)
+    least = audit(*sides, method="logit", level=0.95, sides="lower").estimate(metric)
+    most = audit(*sides, method="logit", level=0.95, sides="upper").estimate(metric)
     assert least.low == pytest.approx(both.low, abs=1e-6)
     assert most.high == pytest.approx(both.high, abs=1e-6)
     assert least.high >= both.high

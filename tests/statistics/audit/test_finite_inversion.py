@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics.audit import finite_inversion as module
 from modwatch.statistics.audit.estimates import AuditEstimator
 from modwatch.statistics.audit.finite_inversion import (
@@ -31,15 +30,13 @@ def chances(seen: np.ndarray, population: Sizes, truth: Sizes, labels: Sizes) ->
     return np.prod([stats.hypergeom.pmf(k, N, K, n) for k, N, K, n in cells], axis=0)
 
 
-def coverage(
-    population: Sizes, labels: Sizes, score: tuple[float, ...], method: str = "finite_inversion"
-) -> np.ndarray:
+def coverage(population: Sizes, labels: Sizes, score: tuple[float, ...]) -> np.ndarray:
     """Return the exact coverage for every number of positives in every stratum."""
     seen = samples(labels)
     counts = StratumCounts.from_arrays(
         population=population, labels=labels, positives=seen, score=score
     )
-    low, high = interval(counts.weighted(), IntervalOptions(method=method))
+    low, high = interval(counts.weighted(), IntervalOptions(method="finite_inversion"))
     covered = []
     for truth in itertools.product(*(range(size + 1) for size in population)):
         share = sum(truth) / sum(population)
@@ -49,30 +46,18 @@ def coverage(
 
 
 @pytest.mark.parametrize(
-    ("population", "labels"),
-    [(100, 76), (100, 50), (100, 99), (100, 10), (30, 29), (30, 10), (7, 3), (300, 150), (60, 1)],
+    ("population", "labels"), [(100, 76), (100, 99), (30, 10), (7, 3), (60, 1)]
 )
 def test_of_one_stratum_it_is_never_below_its_level(population: int, labels: int) -> None:
     assert coverage((population,), (labels,), (0.5,)).min() >= 0.95
-
-
-def test_the_interval_before_missed_a_single_error_near_a_census() -> None:
-    """The reason: with 99 of 100 comments positive and 76 labels it covered 76 % of audits."""
-    assert coverage((100,), (76,), (0.5,), "inversion").min() < 0.77
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(
     ("population", "labels", "score"),
     [
-        ((20, 20), (15, 15), (0.2, 0.6)),
-        ((20, 40), (15, 10), (0.2, 0.6)),
         ((20, 40), (5, 10), (0.2, 0.6)),
-        ((40, 20), (6, 14), (0.05, 0.6)),
-        ((30, 30), (5, 20), (0.05, 0.6)),
-        ((20, 40), (18, 34), (0.2, 0.6)),
         ((20, 20), (20, 8), (0.2, 0.6)),
-        ((8, 10, 12), (3, 5, 7), (0.05, 0.3, 0.6)),
         ((10, 10, 10), (2, 4, 8), (0.05, 0.1, 0.6)),
     ],
 )
@@ -95,9 +80,9 @@ METRICS = {
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(("flagged", "unflagged"), [((20, 12), (40, 20)), ((30, 30), (60, 20))])
-def test_what_is_reported_covers(metric: str, flagged: Sizes, unflagged: Sizes) -> None:
+def test_what_is_reported_covers(metric: str) -> None:
     """An interval, or where there are few positives a bound: counted over all samples."""
+    flagged, unflagged = (12, 7), (24, 12)
     results = samples((flagged[1], unflagged[1]))
     sides = [
         StratumCounts.from_arrays(
@@ -156,12 +141,6 @@ def test_a_tail_of_0_leaves_everything_that_the_labels_allow() -> None:
     assert [float(end) for end in ends] == pytest.approx([3 / 40, 23 / 40])
 
 
-@pytest.mark.parametrize(("positives", "labels", "population"), [(2, 1, 9), (1, 10, 9), (0, 0, 9)])
-def test_what_no_sample_is_is_refused(positives: int, labels: int, population: int) -> None:
-    with pytest.raises(MetricInputError, match="no more positives than labels"):
-        hypergeometric_interval(np.array(positives), labels, population)
-
-
 def test_many_samples_at_once_give_what_each_gives_alone() -> None:
     generator = np.random.default_rng(1)
     labels = [30, 40, 20]
@@ -189,12 +168,11 @@ def both_sides(sizes: Sizes, labels: Sizes, seen: Sizes, truth: Sizes) -> tuple[
     return float(below[0]), float(above[0])
 
 
-@pytest.mark.parametrize("combinations", [1, 12, 10_000])
+@pytest.mark.parametrize("combinations", [1, 10_000])
 @pytest.mark.parametrize(
     ("sizes", "labels", "seen"),
     [
         ((20,), (8,), (3,)),
-        ((20, 20), (8, 4), (2, 1)),
         ((16, 16, 32), (8, 4, 8), (2, 1, 2)),
         ((16, 8, 8, 16, 8), (4, 4, 4, 2, 2), (0, 3, 1, 1, 0)),
         ((16, 8), (4, 4), (0, 0)),
@@ -214,23 +192,6 @@ def test_the_distribution_is_the_sum_over_all_samples(
         chance = np.prod([stats.hypergeom.pmf(k, N, K, n) for k, N, K, n in cells], axis=0)
         below, above = chance[values <= observed].sum(), chance[values >= observed].sum()
         assert both_sides(sizes, labels, seen, truth) == pytest.approx((below, above), abs=1e-12)
-
-
-def test_many_cells_of_many_labels_are_as_in_simulated_samples() -> None:
-    """40,000 samples: an error of 0.013 is found, five standard errors."""
-    generator = np.random.default_rng(3)
-    sizes, labels = (200, 300, 250, 400, 500, 350), (90, 120, 60, 110, 100, 70)
-    truth, seen = (20, 12, 40, 8, 60, 5), (10, 4, 11, 3, 12, 1)
-    drawn = generator.hypergeometric(
-        truth, np.subtract(sizes, truth), labels, size=(40_000, len(sizes))
-    )
-    weight = np.divide(sizes, labels)
-    values, observed = drawn @ weight, float(np.dot(seen, weight))
-    step = observed / 512  # to the nearest of which estimates are counted, cell by cell
-    below, above = both_sides(sizes, labels, seen, truth)
-    assert below == pytest.approx((values <= observed + step).mean(), abs=0.02)
-    assert above == pytest.approx((values >= observed - step).mean(), abs=0.02)
-    assert 0.05 < below < 0.95
 
 
 def test_between_two_whole_numbers_of_positives_it_is_their_mixture() -> None:

@@ -101,25 +101,14 @@ def test_which_audits_have_an_estimate_is_what_each_alone_says():
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bimodal",
-        *(
-            pytest.param(name, marks=pytest.mark.soak)
-            for name in ("anti-informative", "trained balanced", "threads of 40")
-        ),
-        "30 % hidden",
-    ],
-)
-def test_audits_are_as_wide_as_their_plans_forecast(name):
+def test_audits_are_as_wide_as_their_plans_forecast():
     """With labels of a random slice; an audit's prevalence is only known to a third or so."""
-    population = hostile(name)
+    population = hostile("30 % hidden")
     generator = np.random.default_rng(5)
     sides = population.flagged, population.unflagged
     scores = [ScoreCounts.from_scores(side.score) for side in sides]
     ratios, chances = [], []
-    for _ in range(5):
+    for _ in range(3):
         made = design(*scores, 1_000, known=routed_labels(population, 1_000, generator))
         plan = replace(
             make_plan(make_comments()),
@@ -132,28 +121,11 @@ def test_audits_are_as_wide_as_their_plans_forecast(name):
             calibrations=planned_calibrations(made),
         )  # fmt: skip
         result = forecast(plan)[0]
-        audits = actual(population, made, generator, 300)
+        audits = actual(population, made, generator, 100)
         given = sufficient(audits, "recall")
         ends = audits.interval_estimate("recall")
         chances.append((result.insufficient, 1 - given.mean()))
         ratios.append((result.high - result.low) / np.median((ends.high - ends.low)[given]))
-    # A prevalence of 0.05 % is not known from a slice of 1,000: over 40 designs the median is 0.52,
-    # and the forecast chance 0.56 where 0.85 is true.
-    rare = name == "trained balanced"
-    assert (0.35 if rare else 0.7) < np.median(ratios) < 1.4
+    assert 0.7 < np.median(ratios) < 1.4
     forecast_, found = np.mean(chances, axis=0)
-    assert forecast_ == pytest.approx(found, abs=0.4 if rare else 0.25)
-
-
-@pytest.mark.soak
-@pytest.mark.simulation
-def test_labels_of_near_duplicates_are_estimated_without_bias():
-    """Comments are drawn, not threads: threads of 40 with one label move no estimate."""
-    population = hostile("threads of 40")
-    sides = population.flagged, population.unflagged
-    made = design(*(ScoreCounts.from_scores(side.score) for side in sides), 1_000)
-    audits = actual(population, made, np.random.default_rng(3), 4_000)
-    for name, side in (("flagged", sides[0]), ("unflagged", sides[1])):
-        share = audits.side(name).value
-        error = share.std() / np.sqrt(share.size)
-        assert share.mean() == pytest.approx(side.label.mean(), abs=3.5 * error)
+    assert forecast_ == pytest.approx(found, abs=0.25)

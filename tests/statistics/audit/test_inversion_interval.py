@@ -1,21 +1,14 @@
 """The default interval: what it equals, what it holds, and the distribution it rests on."""
 
-import itertools
-
 import numpy as np
 import pytest
 from audit_drawing import counts
-from examples import examples
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-from modwatch.common.errors import ModwatchError
-from modwatch.statistics.audit.inversion_interval import _below, inversion_interval, pattern
-from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.inversion_interval import inversion_interval, pattern
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
-from modwatch_lab.audit_designs import draw_positives, simulate
 
 
 def of(population, labels, positives, score):
@@ -48,10 +41,9 @@ def mid_p(positives, labels, tail):
 
 
 @pytest.mark.parametrize(
-    ("positives", "labels"),
-    [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (1, 400), (12, 400), (399, 400), (5, 50_000)],
+    ("positives", "labels", "tail"),
+    [(0, 1, 0.025), (1, 1, 0.025), (3, 10, 0.1), (12, 400, 0.025), (5, 50_000, 0.1)],
 )
-@pytest.mark.parametrize("tail", [0.025, 0.1])
 def test_of_a_random_sample_it_is_the_mid_p_interval(positives, labels, tail):
     found = inversion_interval(
         random_sample(labels, positives), tails=(tail, tail), hidden_share=0.0
@@ -59,13 +51,6 @@ def test_of_a_random_sample_it_is_the_mid_p_interval(positives, labels, tail):
     assert [float(end) for end in found] == pytest.approx(
         mid_p(positives, labels, tail), rel=1e-6, abs=1e-9
     )
-
-
-def test_a_score_that_is_blind_to_some_changes_nothing_in_a_single_stratum():
-    for positives in (0, 3, 50):
-        made = random_sample(50, positives)
-        blind = inversion_interval(made, hidden_share=0.9)
-        assert blind == pytest.approx(inversion_interval(made, hidden_share=0.0))
 
 
 def test_a_part_of_few_comments_is_reported_more_closely():
@@ -84,58 +69,15 @@ def test_with_more_positives_both_ends_rise():
     assert (low[0], high[-1]) == (0, 1)
 
 
-@pytest.fixture(scope="module")
-def designed():
-    """Return strata, labels and true rates of the package's own design, scores blind to some."""
-    made = []
-    for prevalence, score in itertools.product((0.003, 0.03), ("sharp", "dull")):
-        population = simulate(
-            prevalence=prevalence, score=score, hidden=0.2, comments=60_000, seed=5
-        )
-        side = population.unflagged
-        options = DesignOptions(expected_prevalence=prevalence)
-        flagged = ScoreCounts.from_scores(population.flagged.score)
-        plan = design(flagged, ScoreCounts.from_scores(side.score), 700, options).unflagged
-        positives = np.bincount(
-            plan.strata.assign(side.score), weights=side.label, minlength=plan.labels.size
-        )
-        made.append((plan, positives / plan.population))
-    return made
-
-
-def test_one_positive_more_in_any_stratum_raises_the_upper_end(designed):
-    """Holds for the designs made here; a few labels in strange strata may tell the pattern anew."""
-    generator = np.random.default_rng(3)
-    for plan, rate in designed:
-        found = generator.binomial(plan.labels, rate)
-        more = np.minimum(
-            found + np.vstack([np.zeros_like(found), np.eye(found.size)]), plan.labels
-        )
-        _, high = inversion_interval(of(plan.population, plan.labels, more, plan.score))
-        assert (high[1:] >= high[0] - 1e-7).all()
-
-
-def test_the_blinder_the_score_may_be_the_wider(designed):
-    """From a few parts up to the hidden one the largest end is taken: their steps may show."""
-    generator = np.random.default_rng(4)
-    for plan, rate in designed:
-        found = generator.binomial(plan.labels, rate, size=(30, rate.size))
-        made = of(plan.population, plan.labels, found, plan.score)
-        ends = [inversion_interval(made, hidden_share=part) for part in (0.0, 0.1, 0.3, 0.6)]
-        for low, _ in ends:
-            assert low == pytest.approx(ends[0][0])
-        highs = [high for _, high in ends]
-        for narrow, wide in itertools.pairwise(highs):
-            assert (wide >= 0.98 * narrow).all()
-            assert wide.mean() > narrow.mean()
-        assert (highs[-1] >= highs[0] - 1e-9).all()
-
-
-def test_a_hidden_part_that_the_labels_rule_out_is_not_supposed():
-    """A third of the positives in the large stratum would be 12 of its labels: there is none."""
-    made = of([100_000, 10_000], [500, 200], [0, 180], [0.001, 0.9])
-    blind, seeing = (inversion_interval(made, hidden_share=part) for part in (0.3, 0.0))
-    assert blind == pytest.approx(seeing)
+def test_the_blinder_the_score_may_be_the_wider_unless_the_labels_rule_it_out():
+    """A third of the positives in the large stratum would be 12 of 500 labels: there is none."""
+    for labels, wider in ((500, False), (20, True)):
+        made = of([100_000, 10_000], [labels, 200], [0, 180], [0.001, 0.9])
+        blind, seeing = (inversion_interval(made, hidden_share=part) for part in (0.3, 0.0))
+        assert blind[0] == pytest.approx(seeing[0])
+        assert (blind[1] > 1.05 * seeing[1]) == wider
+        if not wider:
+            assert blind[1] == pytest.approx(seeing[1])
 
 
 def test_strata_that_are_labelled_whole_are_known():
@@ -146,11 +88,6 @@ def test_strata_that_are_labelled_whole_are_known():
     assert (low, high) == pytest.approx(expected)
 
 
-def test_a_census_has_no_width():
-    low, high = inversion_interval(of([5, 7], [5, 7], [[1, 7], [0, 0]], [0.1, 0.9]))
-    assert low.tolist() == high.tolist() == [8 / 12, 0.0]
-
-
 def test_a_stratum_full_of_positives_does_not_open_the_interval():
     """What is found everywhere in a stratum cannot become more: the rest has to grow."""
     low, high = inversion_interval(of([4000, 1000], [50, 50], [0, 50], [0.0, 1.0]))
@@ -159,106 +96,9 @@ def test_a_stratum_full_of_positives_does_not_open_the_interval():
     assert 0.15 < low < 0.2
 
 
-@examples(60)
-@given(counts(), st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from([0.005, 0.025, 0.2]))
-def test_any_counts_have_an_interval_around_the_estimate(made, hidden, tail):
-    weighted = made.weighted()
-    low, high = inversion_interval(weighted, tails=(tail, tail), hidden_share=hidden)
-    assert 0 <= low <= weighted.rate + 1e-9
-    assert weighted.rate - 1e-9 <= high <= 1
-    if not weighted.unseen.any():
-        assert low == high
-    elif 0.01 < weighted.rate < 0.99:
-        assert low < high
-
-
-@examples(30)
-@given(counts(most=10))
-def test_ends_of_smaller_tails_lie_outside(made):
-    weighted = made.weighted()
-    ends = [inversion_interval(weighted, tails=(tail, tail)) for tail in (0.0, 0.01, 0.05, 0.3)]
-    for wide, narrow in itertools.pairwise(ends):
-        assert wide[0] <= narrow[0] + 1e-9
-        assert wide[1] >= narrow[1] - 1e-9
-    one = (
-        inversion_interval(weighted, tails=(0.05, 0.0)),
-        inversion_interval(weighted, tails=(0.0, 0.05)),
-    )
-    assert (one[0][0], one[1][1]) == pytest.approx(ends[2])
-
-
-@pytest.mark.simulation
-@examples(30)
-@given(counts(most=10))
-def test_repetitions_at_once_are_those_one_by_one(made):
-    every = np.stack([made.positives, made.labels - made.positives, made.labels, 0 * made.labels])
-    scores = made.population, made.labels, made.score
-    population, labels, score = scores
-    low, high = inversion_interval(of(population, labels, every[None], score))
-    assert low.shape == (1, 4)
-    for number, item in enumerate(every):
-        alone = inversion_interval(of(population, labels, item, score))
-        assert (low[0, number], high[0, number]) == pytest.approx(alone, abs=1e-8)
-
-
 @given(counts())
 def test_the_pattern_has_a_mean_of_one(made):
     weighted = made.weighted()
     shape = pattern(weighted)
     assert (shape >= 0).all()
     assert shape @ (weighted.weight * weighted.labels) == pytest.approx(1)
-
-
-#: Population, labels and true rate of each stratum.
-DESIGNS = {
-    "one stratum": ([10**9], [100], [0.05]),
-    "sharp": ([900_000, 90_000, 10_000], [200, 100, 100], [0.001, 0.05, 0.5]),
-    "sharp and rare": ([990_000, 9_000, 1_000], [500, 200, 100], [1e-5, 0.05, 0.6]),
-    "dull": ([10**5] * 8, [50] * 8, [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.3]),
-    "few labels where most are": ([990_000, 9_000, 1_000], [50, 200, 100], [0.01, 0.05, 0.6]),
-    "mostly positive": ([4_000_000, 10**6, 500_000], [30] * 3, [0.97, 0.8, 0.6]),
-    "finite": ([5_000, 500, 100], [100, 100, 50], [0.004, 0.05, 0.4]),
-    "mostly labelled": ([500, 110], [200, 100], [0.03, 0.3]),
-    "half labelled": ([400, 200, 100], [200, 100, 50], [0.05, 0.2, 0.5]),
-}
-
-
-class TestBelow:
-    """The distribution of the estimate that the interval rests on, against draws of it."""
-
-    @staticmethod
-    def off(population, labels, rate, generator, draws=60_000):
-        """Return how far the probability is off, at 60 draws, and at those in tails of 10 %."""
-        population, labels = np.array(population), np.array(labels)
-        found = draw_positives(
-            np.minimum(population, 10**8),
-            np.round(np.minimum(population, 10**8) * rate),
-            labels,
-            generator,
-            repetitions=draws,
-        )
-        shares = found @ (population / population.sum() / labels)
-        made = of(population, labels, found[:: draws // 60], rate)
-        result = _below(made, np.broadcast_to(rate, made.positives.shape))
-        distance = shares - made.rate[:, None]
-        level = (distance < -1e-12).mean(-1) + (np.abs(distance) <= 1e-12).mean(-1) / 2
-        error = np.abs(result - level)
-        return error.max(), error[(level < 0.1) | (level > 0.9)].max()
-
-    @pytest.mark.parametrize("name", DESIGNS)
-    def test_made_up_designs(self, name):
-        anywhere, tails = self.off(*DESIGNS[name], np.random.default_rng(1))
-        assert anywhere < 0.03
-        assert tails < 0.01
-
-    def test_designs_of_the_package(self, designed):
-        for plan, rate in designed:
-            anywhere, tails = self.off(plan.population, plan.labels, rate, np.random.default_rng(2))
-            # In the middle a few positives of nearly the same weight make steps; no end lies there.
-            assert anywhere < 0.12
-            assert tails < 0.02
-
-
-def test_an_impossible_hidden_share_is_refused():
-    with pytest.raises(ModwatchError):
-        inversion_interval(random_sample(10, 1), hidden_share=1.5)

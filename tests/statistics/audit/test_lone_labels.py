@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
-from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.share_interval import METHODS, IntervalOptions, interval
 from modwatch.statistics.audit.stratified import StratumCounts
 
@@ -46,12 +45,8 @@ def is_honest(figure: AuditEstimate) -> bool:
     [
         ([1, 1, 1, 1], [1, 1, 1, 0]),
         ([1, 1, 1, 1], [1, 1, 1, 1]),
-        ([1, 30, 30, 30], [1, 2, 3, 4]),
         ([1, 1, 40, 40], [0, 1, 3, 2]),
-        ([2, 2, 2, 2], [2, 0, 2, 0]),
         ([2, 2, 2, 2], [2, 1, 2, 2]),
-        ([3, 3, 3, 3], [3, 3, 3, 3]),
-        ([5, 5, 5, 5], [5, 0, 0, 0]),
         ([30, 30, 30, 30], [30, 0, 0, 0]),
     ],
 )
@@ -93,17 +88,3 @@ def test_no_method_takes_lone_labels_for_certain(method: str) -> None:
     )
     low, high = interval(counts.weighted(), IntervalOptions(method=method))
     assert high - low > 0.4
-
-
-def test_error_of_lone_labels_is_not_too_small_on_average() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.array([0.2, 0.5, 0.4, 0.7, 0.3, 0.6])
-    drawn = rng.binomial(1, truth, (4_000, 6))
-    counts = StratumCounts.from_arrays(
-        population=[10_000] * 6, labels=[1] * 6, positives=drawn, score=[0.5] * 6
-    ).weighted()
-    assert counts.variance.mean() > 0.75 * counts.rate.var()
-
-
-def test_every_metric_is_looked_at() -> None:
-    assert {figure.metric for figure in estimator([1] * 4, [1] * 4).estimates()} == {*METRICS}

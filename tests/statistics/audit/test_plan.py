@@ -3,10 +3,10 @@
 import contextlib
 import datetime
 import hashlib
+import itertools
 import json
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def a_plan(**changes: Any) -> AuditPlan:
 def sides(draw: st.DrawFn, side: str) -> list[PlannedStratum]:
     edges = sorted(draw(st.sets(SHARES, max_size=4)))
     made = []
-    for lower, upper in pairwise([None, *edges, None]):
+    for lower, upper in itertools.pairwise([None, *edges, None]):
         size = draw(st.integers(1, 10**6))
         made.append(
             PlannedStratum(
@@ -124,11 +124,6 @@ def test_days_and_sides_are_reported() -> None:
     assert plan.edges("flagged").edges == ()
 
 
-def test_a_plan_cannot_be_changed() -> None:
-    with pytest.raises(FrozenInstanceError):
-        a_plan().four_eyes = False  # type: ignore[misc]
-
-
 #: Another value of each field.
 OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
     "audit": lambda plan: "other",
@@ -148,10 +143,10 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_the_digest_changes_with_each_field(name: str) -> None:
+def test_the_digest_changes_with_each_field() -> None:
     plan = a_plan(second_stage_labels=60, first_stage_share=0.5)
-    assert replace(plan, **{name: OTHERS[name](plan)}).digest != plan.digest
+    digests = {replace(plan, **{name: other(plan)}).digest for name, other in OTHERS.items()}
+    assert len(digests | {plan.digest}) == len(OTHERS) + 1
     assert OTHERS.keys() == plan.__dataclass_fields__.keys()
 
 
@@ -233,7 +228,7 @@ def test_a_second_stage_has_labels_for_each_stratum() -> None:
     edges = [None, *(number / 40 for number in range(1, 40)), None]
     many = tuple(
         a_stratum(population=2, labels=1, lower=lower, upper=upper)
-        for lower, upper in pairwise(edges)
+        for lower, upper in itertools.pairwise(edges)
     )
     fields = {"population": (a_day(comments=80, flagged=0),), "strata": many}
     with pytest.raises(AuditError, match="at least 80 labels"):
@@ -252,13 +247,6 @@ def test_a_plan_of_other_types_cannot_be_made(changes: dict[str, Any]) -> None:
     """They would be written otherwise, or not at all."""
     with pytest.raises((ValidationError, TypeError)):
         a_plan(**changes)
-
-
-def test_whole_numbers_and_floats_are_written_alike() -> None:
-    one, other = (a_plan(first_stage_share=share) for share in (1, 1.0))
-    assert one.digest == other.digest
-    assert '"first_stage_share":1.0' in one.to_json()
-    assert AuditPlan.from_json(one.to_json()) == one
 
 
 def edited(change: Callable[[dict[str, Any]], object], **how: Any) -> str:
@@ -300,10 +288,9 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key in inner for place in places(inner[key], (*path, key)))]
 
 
-@pytest.mark.parametrize("path", places(json.loads(a_plan(options={"bins": 8}).to_json()))[1:])
-def test_hostile_types_are_refused_wherever_they_stand(path: tuple[Any, ...]) -> None:
+def test_hostile_types_are_refused_wherever_they_stand() -> None:
     original = a_plan(options={"bins": 8}).to_json()
-    for value in HOSTILE:
+    for path, value in itertools.product(places(json.loads(original))[1:], HOSTILE):
         fields = json.loads(original)
         inner = fields
         for key in path[:-1]:
@@ -327,19 +314,10 @@ def test_garbage_is_no_plan(text: str) -> None:
         AuditPlan.from_json(text)
 
 
-@given(st.text() | st.recursive(st.none() | st.floats(), st.lists).map(json.dumps))
-def test_anything_else_is_refused_in_words(text: str) -> None:
-    with pytest.raises(AuditError):
-        AuditPlan.from_json(text)
-
-
-def test_another_format_is_refused() -> None:
+def test_another_format_or_rule_is_refused() -> None:
     for other in (0, 2, None, "1"):
         with pytest.raises(AuditError, match="The format of the plan is not 1"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
-
-
-def test_a_rule_that_there_is_not_is_no_plan() -> None:
     with pytest.raises(AuditError, match="not an audit plan: Interval method must be"):
         AuditPlan.from_json(edited(lambda fields: fields["rule"].update(method="guess")))
 

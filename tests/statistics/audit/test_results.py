@@ -27,7 +27,6 @@ from audit_making import (
 )
 
 from modwatch.audits.verify import read_evidence
-from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.plan import AuditPlan
@@ -94,9 +93,8 @@ def census(comments: Comments, **changes: object) -> AuditPlan:
 
 
 @pytest.mark.parametrize("method", ["inversion", "logit", "korn_graubard"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_census_gives_the_figures_themselves(method: str, seed: int) -> None:
-    comments = make_comments(900, prevalence=0.1, seed=seed)
+def test_a_census_gives_the_figures_themselves(method: str) -> None:
+    comments = make_comments(900, prevalence=0.1, seed=1)
     plan = census(comments, rule=IntervalOptions(method=method))
     result = computed(carried_out(comments, plan, perfect(comments)))
     truth = plainly(comments)
@@ -111,41 +109,11 @@ def test_a_census_gives_the_figures_themselves(method: str, seed: int) -> None:
     for row, stratum in zip(result["strata"], plan.strata, strict=True):
         assert row["drawn"] == row["labels"] == row["population"] == stratum.population
         assert row["share"] == row["positives"] / row["labels"]
-
-
-def of_language(comments: Comments, language: str) -> Comments:
-    """Return the comments of one language alone."""
-    parts = []
-    for part in comments.parts:
-        rows = [row for row, item in enumerate(part.traits["language"]) if language in item]
-        parts.append(
-            replace(
-                part,
-                comment_id=[part.comment_id[row] for row in rows],
-                prob=part.prob[rows],
-                flagged=part.flagged[rows],
-                traits={"language": [(language,)] * len(rows)},
-            )
-        )
-    return replace(comments, parts=tuple(parts))
-
-
-def test_a_language_has_the_figures_that_an_audit_of_it_alone_has() -> None:
-    comments = make_comments(1500, prevalence=0.12, seed=5)
-    rule = IntervalOptions(method="korn_graubard")
-    whole = computed(carried_out(comments, census(comments, rule=rule), perfect(comments)))
-    assert [row["value"] for row in whole["domains"]] == list(LANGUAGES)
-    for row in whole["domains"]:
-        alone = of_language(comments, row["value"])
-        result = computed(carried_out(alone, census(alone, rule=rule), perfect(alone)))
-        assert row["comments"] == result["comments"]
-        truth = plainly(comments, row["value"])
-        for figure in row["figures"]:
-            other = figures_of(result)[figure["metric"]]
-            assert figure["value"] == pytest.approx(truth[figure["metric"]])
-            for name, value in figure.items():
-                close = pytest.approx(other[name], abs=1e-9)
-                assert value == (close if isinstance(value, float) else other[name])
+    assert [row["value"] for row in result["domains"]] == list(LANGUAGES)
+    for row in result["domains"]:
+        alone = plainly(comments, row["value"])
+        for name, figure in figures_of(row).items():
+            assert figure["value"] == pytest.approx(alone[name], abs=1e-9)
 
 
 def small_parts(size: int, languages: Sequence[tuple[str, ...]]) -> list[Scored]:
@@ -180,7 +148,7 @@ def test_groups_overlap_and_few_comments_have_no_line() -> None:
 
 # --- free of bias ------------------------------------------------------------------------------
 
-TIMES = 250
+TIMES = 60
 
 
 def half_missing(comments: Comments, seed: int) -> People:
@@ -190,7 +158,6 @@ def half_missing(comments: Comments, seed: int) -> People:
 
 
 Rates = dict[str, float]
-Audits = dict[str | None, list[Rates]]
 
 
 def rates(evidence: Evidence, language: str | None = None) -> Rates:
@@ -220,22 +187,23 @@ def truth_of(comments: Comments, language: str | None = None) -> Rates:
 
 
 def many(
-    comments: Comments, plan: AuditPlan, people: Callable[[int], People], *languages: str | None
-) -> Audits:
+    comments: Comments,
+    plan: AuditPlan,
+    people: Callable[[int], People],
+    language: str | None = None,
+) -> list[Rates]:
     """Return the figures of audits that differ by their seeds."""
-    found: Audits = {language: [] for language in languages or (None,)}
-    for seed in range(TIMES):
-        evidence = carried_out(comments, plan, people(seed), f"seed {seed}")
-        for language, item in found.items():
-            item.append(rates(evidence, language))
-    return found
+    return [
+        rates(carried_out(comments, plan, people(seed), f"seed {seed}"), language)
+        for seed in range(TIMES)
+    ]
 
 
 def assert_unbiased(found: Sequence[Rates], truth: Rates) -> None:
     """The mean of the audits is within 3.5 of its standard errors, or half a per cent.
 
-    Of 250 audits that finds a bias of half a per cent of recall, of 2 % of the positives missed,
-    and of 4 % of them where half of the labels is missing.
+    Of 60 audits that finds a bias of 1 % of recall, of 4 % of the positives missed,
+    and of 8 % of them where half of the labels is missing.
     Where false alarms are rare, most audits see none, and their spread is underestimated.
     """
     for name, value in truth.items():
@@ -249,49 +217,21 @@ def comments() -> Comments:
     return make_comments(1500, days=1, prevalence=0.12, seed=5)
 
 
-ONE: dict[str, Any] = {"rule": QUICK}
 ADAPTIVE: dict[str, Any] = {"second_stage_labels": 120, "first_stage_share": 0.5, "rule": QUICK}
 
 
-@pytest.fixture(scope="module")
-def audits(comments: Comments) -> list[Audits]:
-    """Audits of one stage, and adaptive ones, with every label."""
-    return [
-        many(comments, make_plan(comments, 300, **plan), lambda _: perfect(comments), None, "de")
-        for plan in (ONE, ADAPTIVE)
-    ]
-
-
-@pytest.mark.soak
 @pytest.mark.simulation
-@pytest.mark.parametrize("stages", [1, 2])
-def test_figures_are_free_of_bias_also_of_a_language(
-    comments: Comments, audits: list[Audits], stages: int
+@pytest.mark.parametrize(("language", "half"), [("de", False), (None, True)])
+def test_figures_are_free_of_bias_of_a_language_and_when_half_of_the_labels_is_missing(
+    comments: Comments, language: str | None, half: bool
 ) -> None:
-    for language, found in audits[stages - 1].items():
-        assert_unbiased(found, truth_of(comments, language))
-
-
-@pytest.mark.simulation
-def test_an_adaptive_audit_misses_by_less_than_its_first_stage(audits: list[Audits]) -> None:
-    one, two = (np.std([match["unflagged"] for match in found[None]]) for found in audits)
-    assert two < 0.9 * one
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize(
-    "plan",
-    [
-        pytest.param(ONE, marks=pytest.mark.soak, id="one stage"),
-        pytest.param(ADAPTIVE, id="adaptive"),
-    ],
-)
-def test_figures_are_free_of_bias_when_half_of_the_labels_is_missing(
-    comments: Comments, plan: dict[str, Any]
-) -> None:
-    made = make_plan(comments, 300, **plan)
-    found = many(comments, made, lambda seed: half_missing(comments, seed))
-    assert_unbiased(found[None], truth_of(comments))
+    found = many(
+        comments,
+        make_plan(comments, 300, **ADAPTIVE),
+        lambda seed: half_missing(comments, seed) if half else perfect(comments),
+        language,
+    )
+    assert_unbiased(found, truth_of(comments, language))
 
 
 def test_two_stages_have_the_weights_of_the_plan() -> None:
@@ -305,20 +245,6 @@ def test_two_stages_have_the_weights_of_the_plan() -> None:
     found = side_counts(plan, [mine[:10], mine], mine, final, {1: 100})
     assert found is not None
     assert float(found.rate) == pytest.approx(0.25 * 1 / 10 + 0.75 * (1 + 90 * 4 / 30) / 100)
-
-
-@pytest.mark.simulation
-def test_a_stratum_that_the_first_stage_drew_whole_and_half_labelled_is_known_from_it(
-    comments: Comments,
-) -> None:
-    """Nothing is left of it to draw: the second stage says nothing, and neighbours are others."""
-    plan = make_plan(comments, 300, **ADAPTIVE)
-    last = plan.of_side("unflagged")[-1]
-    strata = [*plan.strata]
-    strata[last] = replace(strata[last], labels=strata[last].population)
-    plan = replace(plan, strata=tuple(strata))
-    found = many(comments, plan, lambda seed: half_missing(comments, seed))
-    assert_unbiased(found[None], truth_of(comments))
 
 
 # --- what the labels do not suffice for -------------------------------------------------------
@@ -340,7 +266,6 @@ def partial_census(comments: Comments, plan: AuditPlan, strata: Sequence[int]) -
         ([1, 2, 3, 4], [[1], [2], [3], [4]]),
         ([2, 3, 4], [[1, 2], [3], [4]]),
         ([1, 4], [[1], [2, 3, 4]]),
-        ([1], [[1, 2, 3, 4]]),
         ([2], [[1, 2, 3, 4]]),
         ([1, 3], [[1], [2, 3, 4]]),
     ],
@@ -399,8 +324,7 @@ def test_no_one_labelled_anything() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0], ids=["none", "some", "all"])
 @pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("method", ["inversion", "bootstrap"])
-def test_extremes_have_a_result_without_nan(share: float, label: int, method: str) -> None:
+def test_extremes_have_a_result_without_nan(share: float, label: int) -> None:
     """No comment flagged, or all; every label the same; people who always differ."""
     prob = np.linspace(0, 0.5, 200) if not share else np.linspace(0.6 if share == 1 else 0, 1, 200)
     prob = prob.astype(np.float32)
@@ -410,7 +334,7 @@ def test_extremes_have_a_result_without_nan(share: float, label: int, method: st
         traits={"language": [("de",) if number % 2 else () for number in range(200)]},
     )  # fmt: skip
     comments = Comments(parts=(part,), truth=dict.fromkeys(ids, label), recall=1.0, threshold=0.5)
-    plan = plan_of(comments.parts, {}, 40, rule=IntervalOptions(method=method))
+    plan = plan_of(comments.parts, {}, 40, rule=IntervalOptions(method="inversion"))
     for people in (
         perfect(comments),
         lambda drawn: [
@@ -558,29 +482,3 @@ def test_the_same_evidence_gives_the_same_bytes() -> None:
     assert document["plan"] == evidence.plan.digest
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_json({"figure": float("nan")})
-
-
-def test_labels_given_at_once_are_taken_in_one_order(comments: Comments) -> None:
-    """Of three labels of a comment two count, and not those that happen to come first."""
-    chance = random.Random(1)
-
-    def people(drawn: Sequence[DrawnComment]) -> list[AuditLabel]:
-        return [
-            replace(row, labeller=name, label=int(chance.random() < 0.3))
-            for row in label_all(drawn, comments.truth)
-            for name in ("ann", "bob", "cem")
-        ]
-
-    evidence = carried_out(comments, make_plan(comments, 300, rule=QUICK), people)
-    content = to_json(computed(evidence))
-    for _ in range(3):
-        labels = [*evidence.labels]
-        chance.shuffle(labels)
-        assert to_json(computed(replace(evidence, labels=labels))) == content
-
-
-def test_labels_that_cannot_be_give_no_result(comments: Comments) -> None:
-    evidence = carried_out(comments, make_plan(comments, 300), perfect(comments))
-    stranger = replace(evidence.labels[0], comment_id="other")
-    with pytest.raises(AuditError, match="was not drawn"):
-        computed(replace(evidence, labels=[*evidence.labels, stranger]))

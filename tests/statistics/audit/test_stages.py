@@ -1,18 +1,13 @@
 """The second stage of an audit goes where the first one, or the score, has reason to look."""
 
-import json
-
 import numpy as np
 import pytest
 from audit_drawing import counts
-from audit_making import Auditor, label_all, make_comments, make_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.audits import files
-from modwatch.common.errors import DesignError
 from modwatch.statistics.audit.stages import next_stage, spread
-from modwatch.statistics.audit.stratified import StratumCounts, combine
+from modwatch.statistics.audit.stratified import StratumCounts
 
 
 @given(counts(most=12), st.integers(0, 10_000))
@@ -25,12 +20,6 @@ def test_the_labels_are_spent_on_what_is_left(made, more):
     assert found.sum() == min(labels, left.sum())
     assert (found <= left).all()
     assert (found[left > 0] >= 1).all()
-
-
-@given(counts(most=12))
-def test_the_spread_is_that_of_a_label(made):
-    found = spread(made)
-    assert ((found > 0) & (found <= 0.5)).all()
 
 
 def test_a_few_positives_and_nothing_else_do_not_settle_a_stratum():
@@ -68,61 +57,3 @@ def test_a_stratum_labelled_whole_gets_none():
         population=[900, 20], labels=[30, 20], positives=[1, 9], score=[0.01, 0.5]
     )
     assert next_stage(first, 100).tolist() == [100, 0]
-
-
-def test_when_all_is_labelled_there_is_no_next_stage():
-    whole = StratumCounts.from_arrays(population=[9], labels=[9], positives=[1], score=[0.1])
-    with pytest.raises(DesignError, match="Every comment is labelled already"):
-        next_stage(whole, 10)
-
-
-def test_too_few_labels_for_the_strata_are_refused():
-    first = StratumCounts.from_arrays(
-        population=[9, 9], labels=[3, 3], positives=[1, 0], score=[0.1, 0.1]
-    )
-    with pytest.raises(DesignError, match="3 labels are too few for 2 strata"):
-        next_stage(first, 3)
-
-
-@pytest.mark.simulation
-def test_two_stages_are_free_of_bias_and_pooling_them_is_not():
-    """Eight strata; the second stage of each of 3,000 audits goes by the first."""
-    generator = np.random.default_rng(9)
-    population = np.array([50_000] * 8)
-    positives = np.array([10, 15, 25, 40, 80, 150, 400, 2_000])
-    truth, first = positives.sum() / population.sum(), np.array([25] * 8)
-    adaptive, pooled = [], []
-    for _ in range(3_000):
-        one = generator.hypergeometric(positives, population - positives, first)
-        stage = StratumCounts.from_arrays(
-            population=population, labels=first, positives=one, score=[0.005] * 8
-        )
-        more = next_stage(stage, 400)
-        left = population - first
-        two = generator.hypergeometric(positives - one, left - positives + one, more)
-        then = StratumCounts.from_arrays(
-            population=left, labels=more, positives=two, score=[0.005] * 8
-        )
-        adaptive.append(float(combine([stage, then], [0.3, 0.7], population=population).rate))
-        pooled.append(float(((one + two) / (first + more)).mean()))
-    error = np.std(adaptive) / np.sqrt(3_000)
-    assert np.mean(adaptive) == pytest.approx(truth, abs=3 * error)
-    assert np.mean(pooled) < truth - 5 * np.std(pooled) / np.sqrt(3_000)
-
-
-def test_labels_that_were_not_given_in_the_first_stage_leave_no_gap():
-    """What was drawn and not labelled is left for the second stage to tell of."""
-
-    def most(drawn, truth):
-        return [item for number, item in enumerate(label_all(drawn, truth)) if number % 10]
-
-    comments = make_comments()
-    plan = make_plan(comments, second_stage_labels=200, first_stage_share=0.6)
-    auditor = Auditor(comments=comments, plan=plan, people=most)
-    auditor.begin()
-    for stage in (1, 2):
-        auditor.draw_and_label(stage)
-    auditor.finish()
-    figures = json.loads(auditor.folder[files.RESULT])["figures"]
-    recall = next(figure for figure in figures if figure["metric"] == "recall")
-    assert recall["low"] <= comments.recall <= recall["high"]

@@ -5,11 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from audit_drawing import counts
-from hypothesis import given
 from scipy import stats
 
-from modwatch.common.errors import MetricInputError, ModwatchError
 from modwatch.statistics.audit.stratified import StratumCounts, combine
 
 
@@ -37,42 +34,14 @@ TRUTH = sum(POSITIVES) / sum(POPULATION)
 
 def test_rate_and_variance_are_free_of_bias():
     rows = [
-        (p, float(made.rate), float(made.variance), rough(k))
+        (p, float(made.rate), float(made.variance))
         for k, p in samples(POPULATION, POSITIVES, LABELS)
         for made in [stage(POPULATION, LABELS, k).weighted()]
     ]
-    chance, rate, variance, squared = np.array(rows).T
+    chance, rate, variance = np.array(rows).T
     assert chance.sum() == pytest.approx(1)
     assert chance @ rate == pytest.approx(TRUTH)
-    exact = chance @ (rate - TRUTH) ** 2
-    assert chance @ variance == pytest.approx(exact)
-    # Eq. 7 as printed: the factor for finite strata squared, and n instead of n − 1.
-    assert chance @ squared < 0.6 * exact
-
-
-def rough(found):
-    """Return Eq. 7 of the paper to the letter."""
-    total = 0.0
-    for size, n, k in zip(POPULATION, LABELS, found, strict=True):
-        p = k / n
-        total += (size / sum(POPULATION)) ** 2 * (1 - n / size) ** 2 * p * (1 - p) / n
-    return total
-
-
-def test_rate_is_that_of_the_weighted_sum():
-    made = stage([900, 100, 7], [30, 20, 7], [[1, 8, 3], [0, 0, 7]])
-    assert made.weighted().rate == pytest.approx(made.rate())
-    assert made.rate().shape == (2,)
-
-
-@given(counts())
-def test_any_counts_have_a_rate_and_a_variance(made):
-    weighted = made.weighted()
-    assert weighted.weight @ weighted.labels == pytest.approx(1)
-    assert -1e-12 <= weighted.rate <= 1 + 1e-12
-    assert np.isfinite(weighted.variance)
-    assert weighted.variance >= 0
-    assert weighted.degrees_of_freedom >= 1
+    assert chance @ variance == pytest.approx(chance @ (rate - TRUTH) ** 2)
 
 
 def test_a_census_has_no_variance():
@@ -106,13 +75,6 @@ class TestCombine:
         chance, rate = np.array(rows).T
         assert chance.sum() == pytest.approx(1)
         assert chance @ rate == pytest.approx(self.TRUTH, abs=1e-12)
-
-    def test_pooled_labels_miss_positives(self):
-        pooled = sum(
-            p * float(stage(WHOLE, one.labels + two.labels, one.positives + two.positives).rate())
-            for p, one, two in adaptive(4, 1)
-        )
-        assert pooled < 0.97 * self.TRUTH
 
     def test_the_variance_is_free_of_bias(self):
         """With two labels or more in each stratum and stage: a single one tells no variance."""
@@ -153,49 +115,3 @@ class TestCombine:
         made = combine([first, second], (0.5, 0.5), population=[50, 4])
         exact, guess = (1 + 2 + 3) / 54, float(first.rate())
         assert made.rate == pytest.approx((exact + guess) / 2)
-
-    @pytest.mark.parametrize(
-        ("stages", "shares", "message"),
-        [
-            ([], [], "sum to 1"),
-            ([stage([9], [2], [1])], [0.5], "sum to 1, got 0.5"),
-            ([stage([9], [2], [1])], [0.5, 0.5], "Each stage"),
-            ([stage([9], [2], [1])], [float("nan")], "Each stage"),
-            ([stage([9], [2], [1]), stage([7], [2], [1])], [1.0, 0.0], "Each stage"),
-            ([stage([9], [2], [1]), stage([9], [2], [1])], [0.5, 0.5], "9 comments, but 7 are"),
-            ([stage([8], [2], [1])], [1.0], "Stage 1 represents 8 comments, but 9"),
-            ([stage([9], [2], [1]), stage([7], [2], [[1], [0]])], [0.5, 0.5], "repetitions"),
-        ],
-    )
-    def test_stages_that_do_not_fit_are_refused(self, stages, shares, message):
-        with pytest.raises(MetricInputError, match=message):
-            combine(stages, shares, population=[9])
-
-    def test_an_empty_population_is_refused(self):
-        with pytest.raises(ModwatchError):
-            combine([stage([9], [2], [1])], [1.0], population=[])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"population": []}, "must have equal lengths"),
-        ({"population": [10], "labels": [5], "positives": [1], "score": []}, "no strata"),
-        ({"labels": [5]}, "must have equal lengths"),
-        ({"positives": [[1, 2], [1]]}, "positives has rows of different lengths"),
-        ({"score": [0.1, 1.1]}, r"score must contain values in \[0, 1\]"),
-        ({"score": [0.1, np.nan]}, "score contains NaN"),
-        ({"labels": [0, 5]}, "A stratum has no labels"),
-        ({"labels": [5, 11]}, "more labels than comments"),
-        ({"positives": [6, 0]}, "more positives than labels"),
-        ({"positives": [-1, 0]}, "positives must contain whole numbers"),
-        ({"positives": [0.5, 0]}, "positives must contain whole numbers"),
-        ({"positives": ["1", "0"]}, "positives should be numeric"),
-        ({"population": [10, np.nan]}, "population contains NaN"),
-        ({"population": 10, "labels": 5, "positives": 1, "score": 0.5}, "should be a 1d array"),
-    ],
-)
-def test_counts_that_do_not_fit_are_named(changes, message):
-    given = {"population": [10, 10], "labels": [5, 5], "positives": [1, 2], "score": [0.1, 0.2]}
-    with pytest.raises(MetricInputError, match=message):
-        StratumCounts.from_arrays(**given | changes)

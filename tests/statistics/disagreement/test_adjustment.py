@@ -1,6 +1,6 @@
 """Adjusted metrics: equal to plain ones without flips, and to the truth of simulated people."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -100,9 +100,9 @@ def truth(made: World) -> dict[str, float | None]:
 
 
 def misses(annotators: int, *, hard: bool) -> tuple[pd.DataFrame, float]:
-    """Return the mean errors by metric and column over eight worlds, and that of Eq. 2's AUROC."""
+    """Return the mean errors by metric and column over four worlds, and that of Eq. 2's AUROC."""
     tables, clipped = [], []
-    for seed in range(8):
+    for seed in range(4):
         made = world(seed, annotators=annotators, hard=hard)
         rates = estimate_flip_rates(made.annotations, by=made.prob)
         table = adjusted_metrics(made.annotations, made.prob, rates)
@@ -115,34 +115,16 @@ def misses(annotators: int, *, hard: bool) -> tuple[pd.DataFrame, float]:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("annotators", "hard"), [(3, False), (5, False), (10, False), (20, False), (20, True)]
-)
+@pytest.mark.parametrize(("annotators", "hard"), [(3, False), (20, True)])
 def test_planted_primary_labels_are_recovered(annotators: int, hard: bool) -> None:
-    """Within 0.01 on average, where raw and majority labels miss by more.
-
-    Of five annotators the majority passes from too low to too high: there it is no worse.
-    """
+    """Within 0.01 on average, where raw and majority labels miss by more."""
     found, clipped = misses(annotators, hard=hard)
     assert (found["adjusted"].abs() < 0.01).all()
     assert (found["raw"] < -0.01).all()
     assert abs(found.loc["auroc", "raw"]) > 0.03
-    if annotators != 5:
-        assert abs(found.loc["auroc", "majority"]) > 0.01
+    assert abs(found.loc["auroc", "majority"]) > 0.01
     if not hard:
         assert clipped < -0.03
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize("annotators", [3, 5])
-def test_few_annotators_of_hard_items_leave_an_error(annotators: int) -> None:
-    """What docs/groups.md says of them: too high, by no more than raw labels are too low."""
-    found, _ = misses(annotators, hard=True)
-    assert 0.008 < found.loc["auroc", "adjusted"] < 0.015
-    assert 0.005 < found.loc["auroc", "majority"] < 0.016
-    assert found.loc["auroc", "raw"] < -0.028
-    assert (found["adjusted"] > 0.005).all()
-    assert found["adjusted"].max() < 0.04
 
 
 def test_weights_are_the_expectation_of_ten_draws() -> None:
@@ -152,28 +134,6 @@ def test_weights_are_the_expectation_of_ten_draws() -> None:
     drawn = sample_primary_labels(primary_labels(np.stack([1 - share, share], 1), 0.1), seed=2)
     sampled = metrics.auroc(drawn.ravel(), np.repeat(made.prob, 10))
     assert sampled == pytest.approx(exact, abs=0.01)
-
-
-def test_a_model_that_predicts_the_majority_of_other_people_reaches_the_oracle() -> None:
-    """Judged by its own labels it exceeds it."""
-    everybody = world(2, annotators=20, items=6_000, retests=0)
-    counts = everybody.annotations.counts()
-    chosen = np.tile(np.arange(20) < 10, 6_000)
-    made = Annotations.from_columns(
-        item=everybody.annotations.item[chosen],
-        annotator=everybody.annotations.annotator[chosen],
-        label=everybody.annotations.label[chosen],
-    )
-    rates, own = fixed_flip_rate(made, 0.1), made.counts()
-    other = counts - own
-
-    def normalised(votes: np.ndarray) -> pd.Series:
-        share = votes[:, 1] / votes.sum(axis=1)
-        table = adjusted_metrics(made, share, rates, threshold=0.49)
-        return table.loc[["accuracy", "f1"], "normalised"]
-
-    assert normalised(other).to_numpy() == pytest.approx(1, abs=0.015)
-    assert (normalised(own) > 1.02).all()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,43 +199,6 @@ def test_planted_labels_of_three_classes_are_recovered() -> None:
         assert table.loc["accuracy", column] == pytest.approx(alone.value)
 
 
-@pytest.mark.parametrize("review_fraction", [0.0, 0.2])
-def test_two_classes_are_two_of_three(review_fraction: float) -> None:
-    """A class that nobody gives or predicts changes nothing; macro is the mean of both sides."""
-    made = world(3, items=300)
-    label, prob, options = made.annotations.label, made.prob, {"review_fraction": review_fraction}
-    both = np.stack([1 - prob, prob], axis=1)
-
-    def table(of: Annotations, p: np.ndarray) -> pd.DataFrame:
-        return adjusted_metrics(of, p, fixed_flip_rate(of, 0.0), **options)
-
-    two = table(made.annotations, prob)
-    assert two.equals(table(made.annotations, both))
-    other = table(replace(made.annotations, label=1 - label), 1 - prob)
-    columns = ["majority", "raw"]
-    three = table(replace(made.annotations, classes=(0, 1, 2)), np.c_[both, np.zeros(prob.size)])
-    alone = ["accuracy", "oc_accuracy", "review_effectiveness"]
-    alone += ["review_efficiency"] if review_fraction else []
-    assert np.allclose(three.loc[alone, columns], two.loc[alone, columns])
-    of_classes = [name for name in two.index if name not in (*alone, "review_efficiency")]
-    mean = (two.loc[of_classes, columns] + other.loc[of_classes, columns]) / 2
-    assert np.allclose(three.loc[of_classes, "raw"], mean["raw"])
-
-
-def test_accuracy_of_three_classes_needs_no_probabilities() -> None:
-    made = three_classes()
-    decision = np.where(np.arange(2_000) % 10 < 7, made.primary, (made.primary + 1) % 3)
-    raw, found = (
-        agreement_with_people(
-            made.annotations, fixed_flip_rate(made.annotations, rate), decision=np.eye(3)[decision]
-        )
-        for rate in (0.0, 0.15)
-    )
-    assert found.value == pytest.approx(0.7, abs=0.01)
-    assert found.low < 0.7 < found.high
-    assert raw.value < found.value - 0.05
-
-
 def nearly_by_chance() -> Annotations:
     """Return labels of two people of 150 items; 66 of those given again differ."""
     rng = np.random.default_rng(0)
@@ -311,31 +234,19 @@ def test_any_metric_of_label_probability_and_weight() -> None:
     assert one == pytest.approx(log_loss(made.annotations.label, made.prob[made.annotations.item]))
 
 
-@pytest.mark.parametrize(
-    ("prob", "message"),
-    [
-        ([0.1, float("nan")], "y_prob contains NaN"),
-        ([0.1, 1.1], r"y_prob contains values outside \[0, 1\]"),
-        ([0.1], "y_prob has 1 values for 2 items"),
-    ],
-)
-def test_bad_probabilities_are_named(prob: list[float], message: str) -> None:
-    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
-    with pytest.raises(MetricInputError, match=message):
-        adjusted_metrics(annotations, prob, fixed_flip_rate(annotations, 0.0))
-
-
-def test_items_without_labels_and_other_classes_are_refused() -> None:
-    annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 1], label=[0, 1])
-    some = annotations.of_annotators(np.array([True, False]))
-    with pytest.raises(MetricInputError, match="1 items have no annotation"):
-        adjusted_metrics(some, [0.1, 0.2], fixed_flip_rate(some, 0.0))
+def test_probabilities_that_do_not_fit_and_items_without_labels_are_refused() -> None:
+    two = Annotations.from_columns(item=[0, 1], annotator=[0, 1], label=[0, 1])
     three = Annotations.from_columns(item=[0, 1, 2], annotator=[0, 1, 2], label=[0, 1, 2])
-    with pytest.raises(MetricInputError, match=r"y_prob has shape \(3,\).*pass one of each class"):
-        adjusted_metrics(three, [0.1, 0.2, 0.3], fixed_flip_rate(three, 0.0))
-    with pytest.raises(MetricInputError, match="'hybrid' is for two classes"):
-        adjusted_metrics(three, np.eye(3), fixed_flip_rate(three, 0.0), strategy="hybrid")
-    with pytest.raises(MetricInputError, match="does not sum to 1"):
-        adjusted_metrics(three, np.ones((3, 3)), fixed_flip_rate(three, 0.0))
+    for made, prob, options, message in (
+        (two, [0.1, np.nan], {}, "y_prob contains NaN"),
+        (two, [0.1, 1.1], {}, r"y_prob contains values outside \[0, 1\]"),
+        (two, [0.1], {}, "y_prob has 1 values for 2 items"),
+        (two.of_annotators(np.array([True, False])), [0.1, 0.2], {}, "1 items have no annotation"),
+        (three, [0.1, 0.2, 0.3], {}, r"y_prob has shape \(3,\).*pass one of each class"),
+        (three, np.eye(3), {"strategy": "hybrid"}, "'hybrid' is for two classes"),
+        (three, np.ones((3, 3)), {}, "does not sum to 1"),
+    ):
+        with pytest.raises(MetricInputError, match=message):
+            adjusted_metrics(made, prob, fixed_flip_rate(made, 0.0), **options)
     with pytest.raises(MetricInputError, match="3 items and 3 classes"):
         agreement_with_people(three, fixed_flip_rate(three, 0.0), decision=[0, 1, 1])

@@ -13,7 +13,7 @@ from modwatch.statistics.divergence import group_report
 @pytest.mark.simulation
 def test_a_bias_of_five_points_between_hundreds_is_found_and_two_thirds_as_large() -> None:
     found, difference = 0, []
-    for seed in range(60):
+    for seed in range(20):
         made = crowd(seed, people=100, groups=2, bias=0.065)
         member = made.groups.code >= 0
         chosen = list(map(str, made.groups.code[member]))
@@ -25,5 +25,6 @@ def test_a_bias_of_five_points_between_hundreds_is_found_and_two_thirds_as_large
         row = table[(table["metric"] == "agreement") & (table["group"] == "group 1")].iloc[0]
         found += row["p_value"] < 0.05
         difference.append(row["difference"])
-    assert found / 60 > 0.8
-    assert np.mean(difference) == pytest.approx(-0.0563 * KEPT, abs=0.005)
+    assert found / 20 > 0.8
+    # The standard error of the mean is 0.002.
+    assert np.mean(difference) == pytest.approx(-0.0563 * KEPT, abs=0.008)

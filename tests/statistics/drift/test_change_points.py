@@ -142,6 +142,8 @@ def test_a_fall_ends_when_the_level_is_back_and_not_halfway() -> None:
     assert halfway is not None
     assert (halfway.first.day, halfway.level_since) == (10, 20)
     assert halfway.change[0] == pytest.approx(-0.1)
+    lucky = series((0.95, 10), (0.65, 10), (0.95, 1), (0.65, 5), margin=0.03)
+    assert active(lucky) == "." * 10 + "x" * 16
 
 
 def assert_same(found: Sequence[Fall | None], expected: Sequence[Fall | None]) -> None:
@@ -208,13 +210,6 @@ def test_a_season_of_weekdays_is_no_fall() -> None:
     assert last.now.low < 0.95 - 0.1 - 0.2 / 7 < last.now.high
 
 
-def test_what_is_stated_of_a_day_depends_on_it_and_earlier_days_alone() -> None:
-    columns = series((0.95, 12), (0.7, 12), (0.95, 12))
-    whole = follow_falls(*columns)
-    for stop in range(1, 37):
-        assert_same(follow_falls(*(column[:stop] for column in columns)), whole[:stop])
-
-
 def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> None:
     value, low, high = series((0.95, 12), (0.7, 3))
     value[11], low[11], high[11] = 0.72, 0.68, 0.76
@@ -225,26 +220,6 @@ def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> Non
     assert active(weak).endswith("..")
     assert active(weak, reported=12).endswith("x")
     assert active(weak, reported=3) == active(weak)
-
-
-def test_a_report_changes_nothing_that_was_stated_of_earlier_days() -> None:
-    rng = np.random.default_rng(8)
-    columns = draw(rng, np.r_[np.full(20, 0.9), np.full(20, 0.86)])
-    plain = follow_falls(*columns)
-    for reported, reported_on in itertools.product((7, 15, 20), (12, 22, 30)):
-        held = follow_falls(*columns, reported=reported, reported_on=reported_on)
-        assert_same(held[:reported_on], plain[:reported_on])
-
-
-def test_a_large_fall_after_low_days_by_chance_is_dated_to_its_own_day() -> None:
-    columns = series((0.9, 12), (0.86, 6), (0.95, 1), (0.6, 4), margin=0.06)
-    weak = follow_falls(*columns, reported=12, reported_on=16)
-    assert weak[17] is not None
-    assert weak[17].first.day == 12
-    found = weak[-1]
-    assert found is not None
-    assert found.first.day == 19
-    assert found.first.before.value > 0.88
 
 
 def test_a_second_step_keeps_the_day_of_a_first_that_was_certain() -> None:
@@ -268,16 +243,6 @@ def test_a_further_fall_has_a_day_and_levels_of_its_own() -> None:
     assert better.further is None
 
 
-def test_a_day_that_is_low_by_chance_does_not_date_a_fall() -> None:
-    """Its wide interval says that it is low, and no less of it than that of a high day."""
-    value, low, high = series((0.9, 20), (0.8, 3))
-    value[17:19], low[17:19], high[17:19] = 0.86, 0.78, 0.9
-    found = change_point(value, low, high)
-    assert found is not None
-    assert found.day == 20
-    assert found.day_low <= 18
-
-
 def test_a_day_with_few_labels_dates_less() -> None:
     columns = series((0.9, 20), (0.82, 1), (0.74, 4), margin=0.06)
     few = np.where(np.arange(25) == 20, 2, 100)
@@ -298,50 +263,26 @@ def draw(rng: np.random.Generator, accuracy: np.ndarray, labels: int = 100):
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("share", [0.985, 0.965, 0.9, 0.76])
-@pytest.mark.parametrize("days", [4, 30])
+@pytest.mark.parametrize(("share", "days"), [(0.985, 4), (0.76, 30)])
 def test_the_interval_of_a_level_holds_the_truth(share: float, days: int) -> None:
     """By chance the two levels hold it in 95 %; weights from a day's own interval did in 73 %."""
     rng = np.random.default_rng(days)
     path = np.r_[np.full(days, share), np.full(6, share - 0.5)]
-    found = [change_point(*draw(rng, path)) for _ in range(300)]
+    found = [change_point(*draw(rng, path)) for _ in range(100)]
     held = [run.before.low <= share <= run.before.high for run in found if run and run.day == days]
     mean = np.mean([run.before.value for run in found if run])
-    assert len(held) > 280
-    assert np.mean(held) > 0.91
-    assert abs(mean - share) < 0.004
+    assert len(held) > 92
+    assert np.mean(held) > 0.89  # 95 % less three standard errors
+    assert abs(mean - share) < 0.006
 
 
 @pytest.mark.simulation
-def test_false_alarms_are_rare() -> None:
-    """One series, 400 runs of 60 days: less than half an alarm a quarter."""
-    rng = np.random.default_rng(3)
-    alarms = 0
-    for _, level in itertools.product(range(200), (0.96, 0.85)):
-        shown = "." + active(draw(rng, np.full(60, level)))
-        alarms += shown.count(".x")
-    assert alarms / (400 * 60 / 90) < 0.5
-
-
-@pytest.mark.simulation
-def test_a_fall_of_twenty_points_is_dated_on_the_day_after() -> None:
-    rng = np.random.default_rng(4)
-    path = np.r_[np.full(30, 0.96), np.full(15, 0.76)]
-    found = [follow_falls(*draw(rng, path)) for _ in range(200)]
-    days = np.array([run[31].first.day if run[31] else -1 for run in found])
-    assert (np.abs(days - 30) <= 1).mean() > 0.9
-    assert np.mean([all(run[32:]) for run in found]) > 0.98
-    covered = [run[-1].first.day_low <= 30 <= run[-1].first.day_high for run in found if run[-1]]
-    assert np.mean(covered) > 0.9
-
-
-@pytest.mark.simulation
-@pytest.mark.parametrize("before", [3, 4, 5, 6])
+@pytest.mark.parametrize("before", [3, 6])
 def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before: int) -> None:
     """Two low days may be a weekend: no season is known yet."""
     rng = np.random.default_rng(before)
     path = np.r_[np.full(before, 0.96), np.full(10, 0.76)]
-    found = [follow_falls(*draw(rng, path)) for _ in range(100)]
+    found = [follow_falls(*draw(rng, path)) for _ in range(50)]
     days = np.array([run[before + 6].first.day if run[before + 6] else -1 for run in found])
     last = [run[-1].first for run in found if run[-1]]
     assert (np.abs(days - before) <= 1).mean() > 0.9
@@ -351,10 +292,7 @@ def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(
-    ("weekend", "spread", "correlation"),
-    [(0, 0, 0), (0.04, 0, 0), (0.08, 0, 0), (0, 0.01, 0.5), (0, 0.02, 0.5)],
-)
+@pytest.mark.parametrize(("weekend", "spread", "correlation"), [(0.08, 0, 0), (0, 0.02, 0.5)])
 def test_false_alarms_are_rare_with_seasons_and_wandering(
     weekend: float, spread: float, correlation: float
 ) -> None:

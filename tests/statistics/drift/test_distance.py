@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics.drift.distance import (
     SMOOTHING,
     Effect,
@@ -32,12 +31,6 @@ def test_psi_of_two_points() -> None:
     assert population_stability_index([9 * MANY, MANY], [MANY, MANY]).value == pytest.approx(
         expected
     )
-
-
-@pytest.mark.parametrize("size", [10**4, 10**10])
-def test_psi_of_populations_without_overlap_does_not_grow_with_n(size: int) -> None:
-    far = population_stability_index([size, 0], [0, size]).value
-    assert far == pytest.approx(0.99 * math.log(0.995 / 0.005) * 2, rel=1e-2)
 
 
 def test_jensen_shannon_of_three_points() -> None:
@@ -68,16 +61,6 @@ def test_scores_that_spread_move_both_ways() -> None:
     spread = wasserstein([MANY, 0, MANY], [0, 2 * MANY, 0], width=0.1)
     assert spread.value == pytest.approx(0.1)
     assert spread.direction == "both"
-
-
-def test_wasserstein_is_that_of_the_scores_but_for_a_bin() -> None:
-    rng = np.random.default_rng(0)
-    day, before = rng.beta(1, 6, 200_000), rng.beta(1, 8, 200_000)
-    binned = [np.histogram(side, 1000, (0, 1))[0] for side in (day, before)]
-    exact = stats.wasserstein_distance(day, before)
-    assert wasserstein(*binned, width=WIDTH).value == pytest.approx(exact, abs=WIDTH / 10)
-    shift = mean_shift(*binned, width=WIDTH).value
-    assert shift == pytest.approx(day.mean() - before.mean(), abs=WIDTH / 10)
 
 
 @given(histograms, histograms)
@@ -136,7 +119,7 @@ def effects(day: np.ndarray, before: np.ndarray) -> list[Effect]:
     ]
 
 
-def simulated(day: np.ndarray, n: int, m: int, *, runs: int = 200) -> np.ndarray:
+def simulated(day: np.ndarray, n: int, m: int, *, runs: int = 100) -> np.ndarray:
     """Return value, low and high (runs, 4, 3) of the effects of samples of n and m."""
     rng = np.random.default_rng(n)
     samples = ((rng.multinomial(n, day), rng.multinomial(m, USUAL)) for _ in range(runs))
@@ -148,7 +131,7 @@ def truth(day: np.ndarray) -> np.ndarray:
     return np.array([effect.value for effect in exact])
 
 
-@pytest.mark.parametrize(("n", "m"), [(500, 500), (500, 7_000), (500_000, 7_000_000)])
+@pytest.mark.parametrize(("n", "m"), [(500, 7_000), (500_000, 7_000_000)])
 def test_one_population_shows_next_to_nothing_at_any_size(n: int, m: int) -> None:
     runs = simulated(USUAL, n, m)
     psi, shannon, moved, shift = runs[:, :, 0].mean(axis=0)
@@ -162,25 +145,15 @@ def test_one_population_shows_next_to_nothing_at_any_size(n: int, m: int) -> Non
     assert (told_apart <= 0.05).all()
 
 
-@pytest.mark.parametrize("n", [1_000, 1_000_000])
-def test_a_shift_has_the_same_size_at_any_n(n: int) -> None:
-    found, expected = simulated(SHIFTED, n, 14 * n)[:, :, 0], truth(SHIFTED)
-    noise = found.std(axis=0) / math.sqrt(len(found))
-    assert (abs(found.mean(axis=0) - expected) < 3 * noise + 0.02 * expected).all()
-    assert expected == pytest.approx([0.106, 0.019, 0.03, 0.03], rel=0.1)
-
-
-@pytest.mark.parametrize("n", [200, 1_000, 100_000])
-@pytest.mark.parametrize("day", [USUAL, SHIFTED], ids=["usual", "shifted"])
+@pytest.mark.parametrize(("day", "n"), [(USUAL, 200), (SHIFTED, 1_000)], ids=["usual", "shifted"])
 def test_intervals_hold(day: np.ndarray, n: int) -> None:
     runs, expected = simulated(day, n, 5 * n), truth(day)
     held = (runs[:, :, 1] <= expected + 1e-9) & (expected - 1e-9 <= runs[:, :, 2])
-    assert (held.mean(axis=0) >= 0.91).all()  # 95 % less two standard errors and a bit
+    assert (held.mean(axis=0) >= 0.91).all()  # 95 % less two standard errors
 
 
 @pytest.mark.parametrize(
-    ("counts", "bounds"),
-    [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090))],
+    ("counts", "bounds"), [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090))]
 )
 def test_change_of_a_share_as_published(
     counts: tuple[int, int, int, int], bounds: tuple[float, float]
@@ -205,30 +178,3 @@ def test_an_equal_share_has_not_changed(part: int) -> None:
     change = share_change(part, 10, part, 10)
     assert change.value == 0
     assert change.direction is None
-
-
-@pytest.mark.parametrize(
-    ("day", "before", "words"),
-    [
-        ([1, 2], [1], "inconsistent numbers of samples"),
-        ([math.nan, 1], [1, 1], "NaN"),
-        ([-1, 2], [1, 1], "counts must contain whole numbers"),
-        ([1, 1], [0.5, 1], "reference must contain whole numbers"),
-        ([[1, 2]], [[1, 2]], "counts must be counts of bins"),
-        ([1, 1], [0, 0], "reference must be counts"),
-        ([], [], "counts must be counts"),
-    ],
-)
-def test_histograms_that_do_not_fit(day: list[float], before: list[float], words: str) -> None:
-    with pytest.raises(MetricInputError, match=words):
-        population_stability_index(day, before)
-    with pytest.raises(MetricInputError, match=words):
-        jensen_shannon(day, before)
-    with pytest.raises(MetricInputError, match=words):
-        wasserstein(day, before, width=1)
-
-
-@pytest.mark.parametrize(("part", "whole"), [(0, 0), (2, 1), (-1, 5)])
-def test_no_share(part: int, whole: int) -> None:
-    with pytest.raises(MetricInputError, match="is no share"):
-        share(part, whole)

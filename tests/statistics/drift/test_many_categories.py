@@ -5,17 +5,11 @@ import pytest
 
 from modwatch.data.validation.profiles import trailing_findings
 from modwatch.statistics.drift.day_comparison import OTHERS
-from modwatch.statistics.drift.distance import (
-    Effect,
-    jensen_shannon,
-    mean_shift,
-    population_stability_index,
-    wasserstein,
-)
+from modwatch.statistics.drift.distance import Effect, jensen_shannon, population_stability_index
 from modwatch.statistics.drift.profile import Profile
 
 DIVERGENCES = (population_stability_index, jensen_shannon)
-RUNS = 150
+RUNS = 100
 
 
 def shares(tail: str, categories: int) -> np.ndarray:
@@ -39,17 +33,9 @@ def found(
     ("tail", "categories", "n", "m"),
     [
         ("zipf", 100, 220, 3_080),  # a hundred languages of a small platform
-        ("zipf", 1_000, 2_000, 28_000),
-        ("zipf", 1_000, 20, 280),
         ("zipf", 2, 20, 20),
-        ("uniform", 100, 220, 3_080),
         ("uniform", 1_000, 2_000, 2_000),
-        ("uniform", 30, 200, 600),
-        ("uniform", 10, 20, 20),
-        ("geometric", 100, 220, 3_080),
         ("geometric", 300, 10_000, 140_000),
-        ("huge", 100, 2_000, 28_000),
-        ("huge", 1_000, 10_000, 10_000),
         ("huge", 300, 20, 280),
     ],
 )
@@ -61,14 +47,7 @@ def test_samples_of_one_population_are_alike(tail: str, categories: int, n: int,
         assert all(effect.low <= effect.value <= effect.high for effect in effects)
 
 
-def test_categories_of_the_reference_only_do_not_matter() -> None:
-    mix = np.append(shares("zipf", 50), np.zeros(50))
-    rare = 0.99 * mix + np.append(np.zeros(50), np.full(50, 0.01 / 50))
-    for effects in found(mix, rare, 220, 3_080):
-        assert np.mean([effect.low > 0 for effect in effects]) <= 0.1
-
-
-@pytest.mark.parametrize(("categories", "n"), [(10, 220), (100, 220), (300, 2_000), (1_000, 2_000)])
+@pytest.mark.parametrize(("categories", "n"), [(100, 220), (300, 2_000)])
 def test_a_fifth_that_moves_between_two_languages_is_found(categories: int, n: int) -> None:
     usual = shares("zipf", categories)
     moved = usual.copy()
@@ -77,49 +56,13 @@ def test_a_fifth_that_moves_between_two_languages_is_found(categories: int, n: i
         assert np.mean([effect.low > 0 for effect in effects]) >= 0.9
 
 
-@pytest.mark.parametrize(("categories", "n"), [(100, 2_000), (300, 5_000)])
-def test_a_tail_that_doubles_and_a_new_language_are_found(categories: int, n: int) -> None:
-    usual = shares("zipf", categories)
-    tail = np.where(np.arange(categories) < categories // 5, 1, 2) * usual
-    new = np.append(0.9 * usual, 0.1)
-    for day, before in ((tail / tail.sum(), usual), (new, np.append(usual, 0))):
-        for effects in found(day, before, n, 14 * n, runs=50):
-            assert np.mean([effect.low > 0 for effect in effects]) >= 0.95
-
-
-@pytest.mark.parametrize(
-    ("categories", "n"), [(2, 5), (2, 20), (10, 20), (2, 220), (10, 220), (100, 220), (100, 2_000)]
-)
+@pytest.mark.parametrize(("categories", "n"), [(2, 5), (10, 20), (100, 2_000)])
 def test_intervals_of_few_rows_hold(categories: int, n: int) -> None:
     usual = shares("zipf", categories)
     moved = usual[::-1] / 3 + 2 * usual / 3
     for effect, effects in zip(DIVERGENCES, found(moved, usual, n, 14 * n), strict=True):
         truth = effect(np.rint(1e12 * moved), np.rint(1e12 * usual)).value
         assert np.mean([one.low <= truth <= one.high for one in effects]) >= 0.87
-
-
-@pytest.mark.parametrize(
-    ("day", "before"),
-    [
-        ([3, 0], [0, 3]),
-        ([3, 0], [3, 0]),
-        ([1, 0], [0, 1]),
-        ([1, 1, 0, 0], [0, 0, 1, 1]),
-        ([20, 0], [200, 0]),
-        ([3, 0, 0], [0, 0, 5]),
-    ],
-)
-def test_few_rows_have_a_wide_interval(day: list[int], before: list[int]) -> None:
-    widths = [
-        effect.high - effect.low
-        for effect in (
-            jensen_shannon(day, before),
-            population_stability_index(day, before),
-            wasserstein(day, before, width=1.0),
-            mean_shift(day, before, width=1.0),
-        )
-    ]
-    assert min(widths) > 1 / min(sum(day), sum(before)) / 2
 
 
 def test_three_against_three_may_be_chance() -> None:
@@ -134,34 +77,6 @@ def profile(counts: np.ndarray, most: int) -> Profile:
     if rest := sum(count for _, count in ordered[most:]):
         mix[OTHERS] = rest
     return Profile(comments=int(counts.sum()), categories={"language": mix})
-
-
-@pytest.mark.parametrize(
-    ("tail", "categories", "n", "most"),
-    [
-        ("zipf", 100, 220, 1_000),
-        ("uniform", 100, 220, 1_000),
-        ("huge", 100, 220, 1_000),
-        # Days name different languages.
-        ("zipf", 60, 220, 20),
-        ("uniform", 60, 2_000, 20),
-        ("uniform", 30, 2_000, 20),
-    ],
-)
-def test_the_same_mix_of_languages_every_day_is_no_shift(
-    tail: str, categories: int, n: int, most: int
-) -> None:
-    values, lows = [], []
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        counts = rng.multinomial(n, shares(tail, categories), size=24)
-        days = [profile(day, most) for day in counts]
-        for number in range(10):
-            match = trailing_findings(days[14 + number], days[number : 14 + number])
-            values.append(match["jensen_shannon", "language"].value)
-            lows.append(match["jensen_shannon", "language"].low)
-    assert np.mean(np.array(lows) > 0) <= 0.07
-    assert np.mean((np.array(values) > 0.05) & (np.array(lows) > 0)) <= 0.01
 
 
 def test_a_new_language_is_found_among_languages_that_are_not_named() -> None:

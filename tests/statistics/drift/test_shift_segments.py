@@ -68,12 +68,6 @@ def test_a_larger_share_without_another_rate_explains_nothing() -> None:
     assert first.name == "platform=news, language=en"
 
 
-def test_fewer_flags_have_a_leading_segment_too() -> None:
-    found = explain_shift(cells({**USUAL, ("news", "de"): (1_000, 0, 14_000, 1_120)}), FACTORS)
-    assert found[0].name == "platform=news, language=de"
-    assert found[0].high < 0
-
-
 def test_day_and_reference_exchanged_turn_every_sign() -> None:
     rng = np.random.default_rng(3)
     counts = [(int(n), int(rng.integers(0, n))) for n in rng.integers(200, 2_000, 18)]
@@ -84,24 +78,6 @@ def test_day_and_reference_exchanged_turn_every_sign() -> None:
     assert [(s.name, s.effect, s.composition) for s in there] == [
         (s.name, pytest.approx(-s.effect), pytest.approx(-s.composition)) for s in back
     ]
-
-
-@pytest.mark.simulation
-def test_intervals_hold_the_effect() -> None:
-    rng = np.random.default_rng(4)
-    share, rate = np.array([0.2, 0.8]), np.array([0.3, 0.1])
-    before_share, before_rate = np.array([0.3, 0.7]), np.array([0.1, 0.1])
-    usual = (share @ rate + before_share @ before_rate) / 2
-    true = share[0] * (rate[0] - usual) - before_share[0] * (before_rate[0] - usual)
-    held = []
-    for _ in range(400):
-        n, m = rng.multinomial(3_000, share), rng.multinomial(6_000, before_share)
-        counts = np.column_stack([n, rng.binomial(n, rate), m, rng.binomial(m, before_rate)])
-        table = pd.DataFrame(counts, columns=list(FLAGGED)).assign(platform=["a", "b"])
-        (first, *_) = explain_shift(table, ["platform"])
-        assert first.name == "platform=a"
-        held.append(first.low <= true <= first.high)
-    assert 0.92 <= np.mean(held) <= 0.985
 
 
 def test_new_and_vanished_values() -> None:
@@ -141,10 +117,15 @@ def test_a_platform_of_one_language_is_named_by_its_shorter_name() -> None:
     assert [s.name for s in explain_shift(cells(rows), FACTORS)] == ["platform=forum"]
 
 
-@pytest.mark.parametrize("counts", [(10, 11, 10, 1), (10, -1, 10, 1)])
-def test_impossible_counts(counts: tuple[int, int, int, int]) -> None:
-    with pytest.raises(MetricInputError):
-        explain_shift(cells({("a", "x"): counts}), FACTORS)
+def test_impossible_counts_and_sums_are_refused() -> None:
+    for counts in ((10, 11, 10, 1), (10, -1, 10, 1)):
+        with pytest.raises(MetricInputError):
+            explain_shift(cells({("a", "x"): counts}), FACTORS)
+    table = scored(np.random.default_rng(7), 100, {"a": 0.2, "b": 0.1})
+    table = table.join(table.add_prefix("reference_")).reset_index()
+    for wrong in (np.nan, -1.0, 101.0):
+        with pytest.raises(MetricInputError):
+            explain_shift(table.assign(prob=wrong), ["platform"], measure="prob")
 
 
 def test_scores_of_0_and_1_are_flags() -> None:
@@ -175,7 +156,7 @@ def scored(rng: np.random.Generator, size: int, means: dict[str, float]) -> pd.D
 def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance() -> None:
     rng = np.random.default_rng(6)
     held, named = [], []
-    for number in range(400):
+    for number in range(160):
         moved = number % 2 == 0
         today = scored(rng, 500, {"a": 0.2 if moved else 0.1, "b": 0.1, "c": 0.3})
         before = scored(rng, 2_000, {"a": 0.1, "b": 0.1, "c": 0.3}).add_prefix("reference_")
@@ -186,25 +167,16 @@ def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance() -> None:
             held.append(found[0].low <= ((0.2 - usual) - (0.1 - usual)) / 3 <= found[0].high)
         else:
             named.append(leading(found) is not None)
-    assert 0.91 <= np.mean(held) <= 0.99
-    assert np.mean(named) <= 0.05
-
-
-def test_a_sum_that_no_scores_have_is_refused() -> None:
-    table = scored(np.random.default_rng(7), 100, {"a": 0.2, "b": 0.1})
-    table = table.join(table.add_prefix("reference_")).reset_index()
-    for wrong in (np.nan, -1.0, 101.0):
-        with pytest.raises(MetricInputError):
-            explain_shift(table.assign(prob=wrong), ["platform"], measure="prob")
+    assert np.mean(held) >= 0.9
+    assert np.mean(named) <= 0.075
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("rates", ["alike", "beta", "few hot ones"])
-@pytest.mark.parametrize("days", [1, 14])
+@pytest.mark.parametrize(("rates", "days"), [("beta", 14), ("few hot ones", 1)])
 def test_threads_that_differ_as_always_are_not_named(rates: str, days: int) -> None:
     rng = np.random.default_rng([8, days])
     named = []
-    for _ in range(60):
+    for _ in range(30):
         table = thread_cells(rng, rates, days)
         first = leading(explain_shift(table, ["platform"], transient=["thread"]))
         named.append(first is not None and "thread" in first.name)
@@ -213,7 +185,7 @@ def test_threads_that_differ_as_always_are_not_named(rates: str, days: int) -> N
 
 def test_a_hot_thread_among_threads_that_differ_is_named() -> None:
     rng = np.random.default_rng(9)
-    for _ in range(20):
+    for _ in range(3):
         table = thread_cells(rng, "beta", 14)
         hot = pd.DataFrame(
             {"platform": ["p0"], "thread": ["hot"], "comments": [600], "flagged": [480]}
@@ -229,7 +201,6 @@ def thread_cells(rng: np.random.Generator, rates: str, days: int) -> pd.DataFram
     number = 50 * (days + 1)
     size = np.clip(rng.pareto(1.2, number) * 15 + 2, 2, 400).astype(int)
     rate = {
-        "alike": np.full(number, 0.1),
         "beta": rng.beta(1.15, 10.35, number),
         "few hot ones": np.where(rng.random(number) < 0.06, 0.45, 0.08),
     }[rates]
@@ -262,22 +233,3 @@ def test_labels_are_segments_alone_and_a_comment_may_have_several() -> None:
     assert women.stands_out
     assert "identity=(none)" not in found
     assert not any("identity" in name and "platform" in name for name in found)
-
-
-@pytest.mark.simulation
-def test_labels_without_a_change_of_their_own_are_not_named() -> None:
-    rng, named = np.random.default_rng(0), 0
-    for _ in range(200):
-        comments = np.array([1000, 200, 1000, 300])
-        cells = pd.DataFrame(
-            {
-                "platform": ["forum", "forum", "news", "news"],
-                "identity": ["(none)", "men; women", "(none)", "women"],
-                "comments": comments,
-                "flagged": rng.binomial(comments, 0.08),
-                "reference_comments": 10 * comments,
-                "reference_flagged": rng.binomial(10 * comments, 0.08),
-            }
-        )
-        named += leading(explain_shift(cells, ["platform"], labels=["identity"])) is not None
-    assert named <= 12

@@ -154,20 +154,6 @@ def test_labels_of_another_stream_are_left():
     assert table.loc["prevalence", "low"] < truth < table.loc["prevalence", "high"]
 
 
-def test_without_labels_in_the_slice_there_is_no_figure_whatever_was_before():
-    (day,) = stream(6, 1)
-    kept = day.labelled & (day.stratum == 0)
-    further = np.isin(day.confirmations.row, np.flatnonzero(kept))
-    confirmations = replace(
-        day.confirmations,
-        row=day.confirmations.row[further],
-        label=day.confirmations.label[further],
-    )
-    empty = replace(day, labelled=kept, confirmations=confirmations)
-    table = measure_days([empty], history=Sample(stream(7, 5)).given, **ASKED)
-    assert table.set_index("metric").loc["accuracy", "status"] == "insufficient"
-
-
 def test_earlier_labels_alone_are_no_labels():
     (day,) = stream(8, 1)
     rows = np.empty(0, np.int64)

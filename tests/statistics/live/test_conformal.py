@@ -5,18 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modwatch.common.errors import MetricInputError
 from modwatch.statistics import (
     conformal_coverage,
     conformal_prediction,
     fully_labelled,
     measure_days,
 )
-from modwatch.statistics.live.conformal import (
-    crossed_sets,
-    has_enough_labels,
-    set_review_scores,
-)
+from modwatch.statistics.live.conformal import crossed_sets, has_enough_labels, set_review_scores
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.sample import Sample
 
@@ -61,51 +56,10 @@ def test_a_label_is_calibrated_with_the_comments_that_have_it(
 
 
 @pytest.mark.simulation
-def test_each_label_is_covered_and_calibrated_together_the_rarer_is_not() -> None:
-    together, apart = [], []
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        (y, p, g), (new_y, new_p, new_g) = stream(rng, 1_000), stream(rng, 2_000)
-        for found, expected in (
-            (together, {"by_label": False}),
-            (apart, {"groups": g, "new_groups": new_g}),
-        ):
-            sets = conformal_prediction(y, p, new_p, **expected)
-            hit = sets.contains[np.arange(2_000), new_y]
-            found.append([hit[new_y == one].mean() for one in (0, 1)])
-            if expected.get("by_label", True):
-                found[-1] += [hit[(new_y == one) & (new_g == 1)].mean() for one in (0, 1)]
-    assert np.mean(together, axis=0)[1] < 0.7
-    # Toxic comments of group 1 are tied at 0, where the model is sure of the opposite.
-    assert np.mean(apart, axis=0)[[0, 2]] == pytest.approx([0.9] * 2, abs=0.01)
-    assert (np.mean(apart, axis=0) > 0.895).all()
-
-
-@pytest.mark.simulation
-def test_each_group_is_covered_and_without_groups_one_is_not() -> None:
-    together, apart = [], []
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        y, p, g = stream(rng, 1_000)
-        new_y, new_p, new_g = stream(rng, 1_000)
-        for found, expected in (
-            (together, {}),
-            (apart, {"groups": g, "new_groups": new_g}),
-        ):
-            sets = conformal_prediction(y, p, new_p, by_label=False, **expected)
-            hit = sets.contains[np.arange(1_000), new_y]
-            found.append([hit.mean(), hit[new_g == 0].mean(), hit[new_g == 1].mean()])
-    everybody, _, one = np.mean(together, axis=0)
-    assert everybody == pytest.approx(0.9, abs=0.01)
-    assert one < 0.87
-    assert np.mean(apart, axis=0) == pytest.approx([0.9, 0.9, 0.9], abs=0.012)
-
-
-@pytest.mark.simulation
 def test_weights_make_up_for_a_design() -> None:
     """All comments near the threshold are labelled, and a fiftieth of the others."""
     weighted, plain = [], []
-    for seed in range(200):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         y, p, _ = stream(rng, 5_000)
         pi = np.where(np.abs(p - 0.5) < 0.1, 1.0, 0.05)
@@ -160,32 +114,22 @@ def test_coverage_by_group_with_its_gap() -> None:
     assert "20" in few["reason"][0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"coverage": 1.0}, "coverage must be between 0 and 1"),
-        ({"groups": ["a", "b"]}, "pass both of groups and new_groups"),
-        ({"new_prob": [float("nan")]}, "new_prob contains NaN"),
-        ({"y_true": [0, 2]}, "y_true contains values other than 0 and 1"),
-        ({"new_weight": [1.0, 2.0]}, "inconsistent numbers of samples"),
-    ],
-)
-def test_bad_arguments_are_named(changes: dict[str, object], message: str) -> None:
-    given = {"y_true": [0, 1], "y_prob": [0.2, 0.8], "new_prob": [0.5]} | changes
-    with pytest.raises(MetricInputError, match=message):
-        conformal_prediction(**given)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("coverage", [0.6, 0.9, 0.99])
-def test_without_groups_the_review_score_never_contradicts_the_uncertainty(coverage) -> None:
+@pytest.mark.parametrize(("coverage", "weight"), [(0.6, 1.0), (0.99, 1.0), (0.9, 30.0)])
+def test_without_groups_the_review_score_never_contradicts_the_uncertainty(
+    coverage: float, weight: float
+) -> None:
+    """Why the what-if table has no row without groups, whatever the weights by design."""
     rng = np.random.default_rng(3)
-    prob = rng.beta(0.4, 1.2, 400)
+    prob, new = rng.beta(0.4, 1.2, 400), rng.random(600)
     label = (rng.random(400) < prob**2).astype(int)
-    new = rng.random(600)
-    made = conformal_prediction(label, prob, new, coverage=coverage, by_label=False)
-    score = made.review_score
+    made = conformal_prediction(
+        label, prob, new, coverage=coverage, by_label=False,
+        sample_weight=np.where(rng.random(400) < 0.5, 1.0, weight),
+    )  # fmt: skip
     order = np.argsort(new * (1 - new))
-    assert (np.diff(score[order]) >= -1e-9).all()
+    assert (np.diff(made.review_score[order]) >= -1e-9).all()
+    result = measure_days([fully_labelled(label, prob)], groups=[np.zeros(400, int)])
+    assert "conformal" not in set(result["strategy"])
 
 
 def designed(rng, size=4_000, *, wrong=0.0):
@@ -209,32 +153,6 @@ def designed(rng, size=4_000, *, wrong=0.0):
     return day, group, label
 
 
-def test_no_row_tells_of_its_own_set():
-    day, group, _ = designed(np.random.default_rng(0))
-    sample = Sample([day])
-    rows = np.flatnonzero(day.labelled)
-    before = crossed_sets(sample, sample.label, group[rows])
-    for row in (0, 17, 300):
-        changed = sample.label.copy()
-        changed[row] = 1 - changed[row]
-        after = crossed_sets(sample, changed, group[rows])
-        assert np.array_equal(after[row], before[row])
-    everyone = crossed_sets(sample, 1 - sample.label, group[rows])
-    assert not np.array_equal(everyone, before)
-
-
-def test_the_order_of_rows_does_not_matter():
-    rng = np.random.default_rng(1)
-    prob = rng.random(200)
-    label = (rng.random(200) < prob).astype(int)
-    shuffled = rng.permutation(200)
-    one, other = (
-        crossed_sets(Sample([fully_labelled(label[rows], prob[rows])]), label[rows].astype(float))
-        for rows in (np.arange(200), shuffled)
-    )
-    assert np.array_equal(one[shuffled], other)
-
-
 def test_half_a_toxic_comment_counts_half_for_either_label():
     """A label that is not told calibrates as one comment of each kind at half the weight."""
     prob = np.linspace(0.05, 0.95, 40)
@@ -245,29 +163,6 @@ def test_half_a_toxic_comment_counts_half_for_either_label():
         sample_weight=np.full(80, 0.5), new_weight=np.full(40, 0.5),
     )  # fmt: skip
     assert score == pytest.approx(twice.review_score)
-
-
-@pytest.mark.simulation
-@given(seed=st.integers(0, 20), weights=st.sampled_from([1.0, 30.0, 300.0]))
-def test_with_one_group_weights_by_design_change_no_order(seed, weights):
-    """Why the what-if table has no row without groups: new comments all have the same weight."""
-    rng = np.random.default_rng(seed)
-    prob, new = rng.beta(0.4, 1.2, 200), rng.random(300)
-    label = (rng.random(200) < prob**2).astype(int)
-    weight = np.where(rng.random(200) < 0.5, 1.0, weights)
-    found = conformal_prediction(label, prob, new, sample_weight=weight, by_label=False)
-    order = np.argsort(new * (1 - new))
-    assert (np.diff(found.review_score[order]) >= -1e-9).all()
-    result = measure_days([fully_labelled(label, prob)], groups=[np.zeros(200, int)])
-    assert "conformal" not in set(result["strategy"])
-
-
-def test_two_groups_are_another_order():
-    day, group, _ = designed(np.random.default_rng(2), wrong=0.3)
-    sample = Sample([day])
-    (score,) = set_review_scores([day], sample, sample.label, [group])
-    order = np.argsort(day.prob * (1 - day.prob))
-    assert (np.diff(score[order]) < -0.01).any()
 
 
 def test_where_every_label_is_known_the_conformal_row_is_what_its_order_reviews():
@@ -291,19 +186,6 @@ def test_where_every_label_is_known_the_conformal_row_is_what_its_order_reviews(
     # Comments of equal score at the boundary are reviewed in part.
     assert caught.loc[("conformal", 0.2), "value"] == pytest.approx(exact, abs=0.01)
     assert abs(caught.loc[("uncertainty", 0.2), "value"] - exact) > 0.02
-
-
-def test_estimates_by_design_are_those_of_all_comments():
-    day, group, label = designed(np.random.default_rng(4), size=20_000, wrong=0.3)
-    table = measure_days(
-        [day], groups=[group], review_fractions=[0.1], strategies=["uncertainty"]
-    ).set_index(["metric", "strategy"])
-    sample = Sample([day])
-    (score,) = set_review_scores([day], sample, sample.label, [group])
-    wrong = (day.prob > 0.5) != label
-    reviewed = np.argsort(-score, kind="stable")[:2_000]
-    row = table.loc[("review_effectiveness", "conformal")]
-    assert row["low"] <= wrong[reviewed].sum() / wrong.sum() <= row["high"]
 
 
 @pytest.mark.parametrize("of_group", [False, True])
@@ -337,21 +219,3 @@ def test_a_group_with_few_labels_of_a_kind_takes_those_of_all_groups() -> None:
     few = group == 1
     assert np.array_equal(apart[few, 1], together[few, 1])
     assert not np.array_equal(apart[few, 0], together[few, 0])
-
-
-@pytest.mark.simulation
-def test_sets_cover_what_they_promise_for_each_label_and_apart_in_each_group() -> None:
-    together, apart = [], []
-    for seed in range(60):
-        day, group, label = designed(np.random.default_rng(seed), wrong=0.3)
-        sample = Sample([day])
-        rows = np.flatnonzero(day.labelled)
-        for found, of in ((together, None), (apart, group[rows])):
-            sets = crossed_sets(sample, sample.label, of)
-            hit = sets[np.arange(rows.size), label[rows]]
-            parts = [label[rows] == one for one in (0, 1)]
-            parts += [part & (group[rows] == 1) for part in parts]
-            found.append([np.average(hit[part], weights=sample.weight[part]) for part in parts])
-    assert np.mean(together, axis=0)[:2] == pytest.approx([0.9, 0.9], abs=0.015)
-    assert np.mean(together, axis=0)[3] < 0.87
-    assert np.mean(apart, axis=0) == pytest.approx([0.9] * 4, abs=0.02)

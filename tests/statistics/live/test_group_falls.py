@@ -5,9 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from modwatch.statistics.live.group_estimates import GroupedDay, measure_groups
 from modwatch.statistics.live.group_falls import fallen_group
-from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 
 GROUPS = {"app": 0.2, "forum": 0.5, "news": 0.3}
 COMMENTS = 4_000
@@ -58,7 +56,7 @@ def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None
     rng, before = np.random.default_rng(0), GOOD | {"news": 0.8}
     after = before | {"app": 0.66}
     right = 0
-    for _ in range(100):
+    for _ in range(40):
         found = fallen_group(
             table(rng, 3_000, before),
             table(rng, 600, after),
@@ -66,7 +64,7 @@ def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None
             fall=mean(before) - mean(after),
         )
         right += found is not None and found.name == "platform=app"
-    assert right >= 97
+    assert right >= 38
 
 
 @pytest.mark.simulation
@@ -75,9 +73,9 @@ def test_where_all_groups_fell_alike_none_is_named() -> None:
     named = sum(
         fallen_group(table(rng, 3_000, GOOD), table(rng, 600, after), comments=COMMENTS, fall=0.1)
         is not None
-        for _ in range(400)
+        for _ in range(120)
     )
-    assert named <= 0.05 * 400
+    assert named <= 0.05 * 120
 
 
 def test_a_new_group_is_compared_with_all_others() -> None:
@@ -107,49 +105,3 @@ def test_estimates_without_a_difference_are_left_out() -> None:
         after.iloc[:0],
     ):
         assert fallen_group(table(rng, 3_000, GOOD), blank, comments=COMMENTS, fall=0.06) is None
-
-
-def labelled_day(rng: np.random.Generator, fallen: bool) -> tuple[GroupedDay, np.ndarray]:
-    """Return a day of 1,200 comments with 140 labels, and which are of the app, a fifth.
-
-    On a day that has fallen a third of the app's comments are toxic and score as if they were not.
-    """
-    app = rng.random(1_200) < 0.2
-    prob = rng.beta(0.15, 2, app.size)
-    label = (rng.random(app.size) < prob).astype(int)
-    if fallen:
-        label[app & (rng.random(app.size) < 0.33)] = 1
-    order = np.argsort(-prob * (1 - prob), kind="stable")
-    stratum = np.where(np.isin(np.arange(app.size), order[:80]), 0, 1)
-    routed = stratum == 0
-    routed[rng.choice(np.flatnonzero(stratum == 1), 60, replace=False)] = True
-    rows = np.flatnonzero(routed & (label == 1))
-    day = LabelledDay(
-        prob=prob,
-        stratum=np.where(routed, stratum, -1),
-        label=label,
-        labelled=routed,
-        population=np.bincount(stratum),
-        sample=np.bincount(stratum[routed]),
-        confirmations=Confirmations(row=rows, label=label[rows]),
-    )
-    return GroupedDay(labelled=day, stratum=stratum, routed=routed), app
-
-
-def measured(rng: np.random.Generator, days: int, *, fallen: bool) -> pd.DataFrame:
-    made = [labelled_day(rng, fallen) for _ in range(days)]
-    members = [inside for _, inside in made]
-    groups = {("platform", "app"): members, ("platform", "news"): [~member for member in members]}
-    return measure_groups([day for day, _ in made], groups.items())
-
-
-@pytest.mark.simulation
-def test_from_the_labels_of_two_ordinary_days_the_platform_is_named() -> None:
-    rng = np.random.default_rng(5)
-    before = measured(rng, 10, fallen=False)
-    found = [
-        fallen_group(before, measured(rng, 2, fallen=True), comments=2_400, fall=0.066)
-        for _ in range(5)
-    ]
-    assert {match.name for match in found if match} == {"platform=app"}
-    assert sum(match is not None for match in found) >= 4

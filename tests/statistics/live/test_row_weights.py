@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.live.group_estimates import GroupedDay, measure_groups
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.live.row_weights import row_weights
@@ -46,7 +45,7 @@ def weights(*days):
 
 
 def estimates(*days):
-    found = measure_days(days, review_fractions=[0.1], strategies=["uncertainty"])
+    found = measure_days(days, review_fractions=[], strategies=[])
     return found[found["alpha"].isna()].set_index("metric")
 
 
@@ -66,18 +65,6 @@ def test_the_estimate_is_that_of_hansen_and_hurwitz():
     assert value == pytest.approx((12 * 3 / 12 + 8 * 1 / 2) / 20)
     without = estimates(made_day([0, 200], [0, 20], [(0, 0), (12, 0)], [0, 8], label=label))
     assert without.loc["prevalence", "value"] == pytest.approx(3 / 12)
-
-
-def test_unanswered_follow_ups_leave_more_to_the_answered_ones():
-    found = weights(made_day([10], [10], [(4, 1)], [6]))
-    assert found.weight.tolist() == [1, 1, 1, 1, 6]
-
-
-def test_a_day_on_which_nothing_is_missing_is_as_without_follow_ups():
-    with_draw = made_day([10, 90], [10, 9], [(10, 0), (9, 0)], [0, 0])
-    without = made_day([10, 90], [10, 9], [(10, 0), (9, 0)], [0, 0], draw=False)
-    assert weights(with_draw).weight.tolist() == weights(without).weight.tolist()
-    assert not weights(with_draw).followed.any()
 
 
 def test_where_all_was_missing_follow_ups_represent_all():
@@ -103,12 +90,6 @@ def test_follow_ups_of_other_days_represent_a_day_without_any():
     one = made_day([10], [10], [(6, 2)], [4])
     other = made_day([10], [10], [(6, 0)], [4])
     assert weights(one, other).weight.tolist() == [1] * 6 + [4, 4] + [1] * 6
-
-
-def test_days_without_a_draw_keep_their_weights():
-    drawn = made_day([10], [10], [(6, 2)], [4])
-    young = made_day([10], [10], [(5, 0)], [5], draw=False)
-    assert weights(drawn, young).weight.tolist() == [1] * 6 + [2, 2] + [2] * 5
 
 
 def test_only_the_part_without_answers_is_missing_at_random():
@@ -153,52 +134,3 @@ def test_completion_leaves_out_labels_that_came_too_late():
     assert estimates(day).loc["completion", "value"] == 0.8
     late = LabelledDay(**{**vars(day), "late": 2})
     assert estimates(late).loc["completion", "value"] == 1.0
-
-
-def simulated_day(rng, follow_up):
-    """Return a day on which 60 % of the toxic comments and 95 % of the others get a label."""
-    truth = rng.random(2200) < 0.2
-    stratum = np.repeat([0, 1], [200, 2000])
-    routed = (stratum == 0) | (rng.permutation(2200) < 400)
-    missing = routed & (rng.random(2200) > np.where(truth, 0.6, 0.95))
-    drawn = np.zeros(2200, bool)
-    if follow_up:
-        for part in (stratum == 0, stratum == 1):
-            among = rng.permutation(np.flatnonzero(missing & part))
-            drawn[among[: max(len(among) // 3, 2)]] = True
-    day = LabelledDay(
-        prob=np.full(2200, 0.4),
-        stratum=np.where(routed, stratum, -1),
-        label=truth.astype(int),
-        labelled=(routed & ~missing) | drawn,
-        population=np.array([200, 2000]),
-        sample=np.bincount(stratum[routed], minlength=2),
-        missing=np.where(missing, stratum, -1) if follow_up else None,
-    )
-    return day, truth
-
-
-@pytest.mark.parametrize(("follow_up", "least", "most"), [(True, 0.9, 1.0), (False, 0.0, 0.5)])
-def test_intervals_hold_where_labels_are_missing_by_label(follow_up, least, most):
-    rng, held, errors = np.random.default_rng(5), [], []
-    for _ in range(150):
-        day, truth = simulated_day(rng, follow_up)
-        found = estimates(day).loc["prevalence"]
-        held.append(found["low"] <= truth.mean() <= found["high"])
-        errors.append(found["value"] - truth.mean())
-    assert least <= np.mean(held) <= most
-    assert (abs(np.mean(errors)) < 2.5 * np.std(errors) / np.sqrt(150)) == follow_up
-
-
-def test_groups_of_comments_use_follow_ups():
-    rng, found = np.random.default_rng(6), {True: [], False: []}
-    for follow_up, errors in found.items():
-        for _ in range(30):
-            day, truth = simulated_day(rng, follow_up)
-            stratum = np.repeat([0, 1], [200, 2000])
-            grouped = GroupedDay(labelled=day, stratum=stratum, routed=day.stratum >= 0)
-            member = np.arange(2200) % 2 == 0
-            table = measure_groups([grouped], [(("platform", "a"), [member])])
-            table = table.set_index(["group", "metric"])
-            errors.append(table.loc[("a", "prevalence"), "value"] - truth[member].mean())
-    assert abs(np.mean(found[True])) < 0.02 < -np.mean(found[False])
