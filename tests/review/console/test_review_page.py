@@ -1,13 +1,15 @@
 import re
 from collections.abc import Callable
 from datetime import date
+from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.console.app import create_app
+from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
 from modwatch.review.console.review_page import LEASE_COOKIE
 from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.log import verification
@@ -174,6 +176,32 @@ def test_hostile_content_is_escaped(
     assert 'lang="x&#34; onload=&#34;y"' in page
     assert page.count("{{ 7 * 7 }}") == 3
     assert page.count('dir="auto"') == 3  # context, comment, note
+
+
+@pytest.mark.parametrize(
+    ("item", "shows", "told"),
+    [
+        ({}, True, True),
+        ({}, False, False),  # by default
+        ({"kind": "gold"}, True, False),
+        ({"kind": "audit", "reason": "audit"}, True, False),
+        ({"labels_wanted": 2}, True, False),
+    ],
+    ids=str,
+)
+def test_why_it_was_sent_is_reported_where_nothing_is_compared(
+    engine: Engine, token: str, new_item: Callable[..., NewItem], day: date,
+    item: dict[str, Any], shows: bool, told: bool,
+) -> None:  # fmt: skip
+    sent = new_item("c0", prob=0.4, uncertainty=0.24, **item)
+    intake.enqueue(engine, [sent], day, kinds=[sent.kind])
+    options = ConsoleOptions(show_reasons=True) if shows else ConsoleOptions()
+    with TestClient(create_app(engine, options)) as client:
+        page = log_in(client, token).text
+    assert "invented text of c0" in page
+    assert ('class="why"' in page) == told
+    assert ("leans towards not toxic and is unsure" in page) == told
+    assert ("40%" in page) == told
 
 
 @pytest.mark.parametrize("held", ["", "1", "1.", "x.y", ".", f"{2**70}.t", "²..", "1.\x7f"])

@@ -1,13 +1,15 @@
 """What a tab with a script asks of the server."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 from tabs import Tab
 
-from modwatch.review.people import accounts
+from modwatch.review.console.request_context import csrf_of
+from modwatch.review.people import accounts, sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, leases, metrics
 
@@ -25,6 +27,21 @@ def test_what_was_left_is_had_again(tab: Tab, fill: Fill, engine: Engine) -> Non
     assert metrics.counts(engine).leased == 2
     lost = tab.hold(2, held)  # as if the answer before had never come
     assert [one["item_id"] for one in lost] == [one["item_id"] for one in held]
+
+
+def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
+    tab: Tab, fill: Fill, engine: Engine
+) -> None:
+    fill(2)
+    held, proof = tab.hold(2), csrf_of(tab.session)
+    new = sessions.rotate_session(engine, tab.session, timedelta(0))
+    assert new is not None
+    tab.session = new
+    assert tab.post("/leave", csrf=proof, held=held).status_code == 204
+    assert metrics.counts(engine).leased == 0
+    again = tab.post("/next", csrf=proof, held=held[1:], count=0)
+    assert (again.status_code, 'data-item="2"' in again.text) == (200, True)
+    assert metrics.counts(engine).leased == 1
 
 
 def test_what_someone_took_meanwhile_is_theirs(

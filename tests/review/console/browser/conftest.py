@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
 from modwatch.review.console.app import server
-from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
@@ -34,15 +34,10 @@ TWICE = """
 """
 
 
-@pytest.fixture
-def options() -> ConsoleOptions:
-    return ConsoleOptions()
-
-
-@pytest.fixture
-def address(engine: Engine, options: ConsoleOptions) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def address(session_engine: Engine) -> Iterator[str]:
     with listen("127.0.0.1", 0) as listener:
-        running = server(engine, options)
+        running = server(session_engine)
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
@@ -118,12 +113,13 @@ class Desk:
 
     def press_twice(self, key: str) -> "Desk":
         self.page.evaluate(TWICE, key)
-        return self
+        return self.rest()
 
     def wait_for(self, comment: str) -> "Desk":
         text = self.page.locator("#here .comment", has_text=comment)
-        text.wait_for(timeout=10_000)
-        self.page.wait_for_timeout(SETTLE)
+        if not text.count():  # what is there has been looked at for a while
+            text.wait_for(timeout=10_000)
+            self.page.wait_for_timeout(SETTLE)
         return self
 
 
