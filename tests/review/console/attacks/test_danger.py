@@ -66,32 +66,24 @@ def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day:
     return escalate(engine, ann, "severe")[0]
 
 
-def test_the_severe_one_is_served_first(engine: Engine, crowd: int, lea: Moderator) -> None:
+def test_the_severe_one_is_listed_and_served_first(
+    engine: Engine, crowd: int, lea: Moderator
+) -> None:
+    first, *others = workload.escalations(engine)
+    assert first.item_id == crowd
+    assert first.severe_due_at is not None
+    assert not first.overdue
+    assert {other.severe_due_at for other in others} == {None}
     lease = leases.lease_escalated(engine, lea.id)
     assert lease is not None
     assert lease.item.id == crowd
     following = leases.lease_escalated(engine, lea.id)
     assert following is not None
     assert following.item.id != crowd
-
-
-def test_the_list_says_the_same_as_what_is_served(engine: Engine, crowd: int) -> None:
-    first, *others = workload.escalations(engine)
-    assert first.item_id == crowd
-    assert first.severe_due_at is not None
-    assert not first.overdue
-    assert {other.severe_due_at for other in others} == {None}
-
-
-def test_a_second_escalation_for_a_lesser_reason_postpones_nothing(
-    engine: Engine, crowd: int, lea: Moderator
-) -> None:
-    before = workload.escalations(engine)[0].severe_due_at
-    lease = leases.lease_escalated(engine, lea.id)
-    assert lease is not None
+    # A second escalation for a lesser reason postpones nothing.
     request = {"item_id": lease.item.id, "lease_token": lease.token, "idempotency_key": "k"}
     deciding.escalate(engine, moderator_id=lea.id, reason="context", **request)
-    assert workload.escalations(engine)[0].severe_due_at == before
+    assert workload.escalations(engine)[0].severe_due_at == first.severe_due_at
 
 
 def test_what_was_taken_back_is_severe_no_more(

@@ -56,41 +56,36 @@ def seen(engine: Engine, action: str) -> list[tuple[str | None, object]]:
 
 
 class TestOneAccount:
-    def test_from_many_networks_has_five_guesses(self, engine: Engine) -> None:
-        assert compared(engine, ["ann"] * 60, addresses(60)) == 5
-
     def test_after_the_owner_logged_in_there_are_five_guesses_still(self, engine: Engine) -> None:
         for _ in range(3):
             log_in(engine, device=new_device())
             compared(engine, ["ann"] * 9, addresses(9))
         assert len(seen(engine, "log_in_failed")) == 5
 
-    def test_its_owner_is_not_locked_out_of_a_known_browser(self, engine: Engine) -> None:
+    def test_its_owner_is_not_locked_out_of_a_known_browser_or_network(
+        self, engine: Engine
+    ) -> None:
         device = new_device()
         log_in(engine, device=device)
-        compared(engine, ["ann"] * 60, addresses(60))
+        compared(engine, ["ann"] * 9, addresses(9))
         assert log_in(engine, device=device)
         assert log_in(engine, address=ELSEWHERE, device=device)  # a laptop on the train
-
-    def test_its_owner_is_not_locked_out_of_a_known_network(self, engine: Engine) -> None:
-        log_in(engine)
-        compared(engine, ["ann"] * 60, addresses(60))
         assert log_in(engine)
         with pytest.raises(ThrottledError):
-            log_in(engine, address=ELSEWHERE)
+            log_in(engine, address="203.0.113.99")
 
     def test_a_forged_or_another_persons_browser_is_a_stranger(self, engine: Engine) -> None:
         bens = new_device()
         log_in(engine, "ben", address=OFFICE, device=bens)
-        many = [new_device() for _ in range(20)]
+        many = [new_device() for _ in range(9)]
         done = sum(compared(engine, ["ann"], [ELSEWHERE], value) for value in (*many, bens))
         assert done == 5
 
     def test_whoever_stole_the_cookie_has_five_guesses_more(self, engine: Engine) -> None:
         device = new_device()
         log_in(engine, device=device)
-        assert compared(engine, ["ann"] * 20, addresses(20), device) == 5
-        assert compared(engine, ["ann"] * 20, addresses(20)) == 5
+        assert compared(engine, ["ann"] * 9, addresses(9), device) == 5
+        assert compared(engine, ["ann"] * 9, addresses(9)) == 5
 
     def test_what_was_known_long_ago_is_not(self, engine: Engine) -> None:
         device = new_device()
@@ -106,29 +101,26 @@ class TestOneAccount:
 
 
 class TestOneNetwork:
-    def test_has_thirty_guesses_whatever_the_accounts(self, engine: Engine) -> None:
-        assert compared(engine, [f"name {number}" for number in range(40)], [OFFICE] * 40) == 30
-
     def test_does_not_lock_out_the_known_browsers_behind_it(self, engine: Engine) -> None:
         device = new_device()
         log_in(engine, address=OFFICE, device=device)
-        compared(engine, [f"name {number}" for number in range(40)], [OFFICE] * 40)
+        assert compared(engine, [f"name {number}" for number in range(35)], [OFFICE] * 35) == 30
         assert log_in(engine, address=OFFICE, device=device)
         with pytest.raises(ThrottledError):
             log_in(engine, "ben", address=OFFICE)
 
     def test_known_accounts_are_no_way_around_its_limit(self, engine: Engine) -> None:
-        names = [f"colleague {number}" for number in range(20)]
+        names = [f"colleague {number}" for number in range(7)]
         for name in names:
             person = accounts.create_moderator(engine, name, "moderator")
             passwords.set_password(engine, person.id, GOOD)
             log_in(engine, name, address=OFFICE)
-        assert compared(engine, names * 5, [OFFICE] * 100) == 30
+        assert compared(engine, names * 5, [OFFICE] * 35) == 30
 
 
 def test_spraying_from_many_networks_has_five_guesses_of_each_account(engine: Engine) -> None:
-    names = ["ann", "ben", "nobody"] * 15
-    assert compared(engine, names, [f"2001:db8:{n:x}::1" for n in range(45)]) == 15
+    names = ["ann", "ben", "nobody"] * 7
+    assert compared(engine, names, [f"2001:db8:{n:x}::1" for n in range(21)]) == 15
 
 
 class TestEvents:
@@ -142,8 +134,8 @@ class TestEvents:
     def test_a_flood_of_guesses_is_a_handful_of_events(self, engine: Engine) -> None:
         with engine.connect() as connection:
             before = connection.scalar(text("SELECT count(*) FROM event"))
-        compared(engine, ["ann"] * 80, [HOME] * 80)
-        compared(engine, [f"secret typed as name {n % 20}" for n in range(80)], [OFFICE] * 80)
+        compared(engine, ["ann"] * 20, [HOME] * 20)
+        compared(engine, [f"secret typed as name {n % 20}" for n in range(40)], [OFFICE] * 40)
         with engine.connect() as connection:
             after = connection.scalar(text("SELECT count(*) FROM event"))
             stored = str(connection.scalars(text("SELECT details::text FROM event")).all())
@@ -163,7 +155,7 @@ class TestEvents:
 def test_a_session_thief_has_five_guesses_and_strangers_do_not_use_them_up(
     engine: Engine, ann: Moderator
 ) -> None:
-    compared(engine, ["ann"] * 60, addresses(60))
+    compared(engine, ["ann"] * 9, addresses(9))
     for _ in range(5):
         with pytest.raises(AccessDeniedError, match="old password"):
             passwords.change_password(engine, ann.id, "a wrong guess", "another long pass phrase")
@@ -184,6 +176,6 @@ def test_the_page_makes_the_browser_known(engine: Engine, client: TestClient) ->
     assert answer.status_code == 303
     device = client.cookies[DEVICE_COOKIE]
     assert len(device) == 43
-    compared(engine, ["ann"] * 60, addresses(60))
+    compared(engine, ["ann"] * 9, addresses(9))
     assert send() == 303
     assert client.cookies[DEVICE_COOKIE] == device

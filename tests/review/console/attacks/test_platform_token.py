@@ -41,13 +41,7 @@ def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str
     return access_tokens.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])
 
 
-def test_it_reads_the_feed(client: TestClient, platform: str) -> None:
-    answer = client.get("/api/v1/decisions", headers={"Authorization": f"Bearer {platform}"})
-    assert answer.status_code == 200
-    assert not [secret for secret in SECRETS if secret in answer.text]
-
-
-def test_it_opens_nothing_else(
+def test_it_reads_the_feed_and_opens_nothing_else(
     engine: Engine, app: FastAPI, client: TestClient, platform: str
 ) -> None:
     """Nor does a session that it opened: no settings, no group, no attempt at the password."""
