@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
@@ -127,8 +126,10 @@ def test_my_day_says_nothing_of_what_it_was_for(
     assert client.get("/api/v1/me/day", headers=other).json()["decided"] == 0
 
 
-def test_preferences(client: TestClient, bearer: Headers, fill: Fill, engine: Engine) -> None:
+def test_policy_and_preferences(client: TestClient, bearer: Headers, fill: Fill) -> None:
     fill(1)
+    policy = client.get("/api/v1/policy", headers=bearer).json()
+    assert {"version", "node", "reasons", "digest"} <= set(policy)
     path = "/api/v1/me/preferences"
     assert client.get(path, headers=bearer).json()["theme"] == "auto"
     same_key = client.put(path, json={"keys": {"fine": "t"}}, headers=bearer)
@@ -140,28 +141,22 @@ def test_preferences(client: TestClient, bearer: Headers, fill: Fill, engine: En
     assert leased(client, bearer).status_code == 204  # opted out of the only reason
 
 
-def test_the_policy_is_read(client: TestClient, bearer: Headers) -> None:
-    policy = client.get("/api/v1/policy", headers=bearer).json()
-    assert {"version", "node", "reasons", "digest"} <= set(policy)
-
-
-@pytest.mark.parametrize("method", ["post", "put", "delete"])
 def test_a_cookie_alone_changes_nothing(
-    client: TestClient, token: str, fill: Fill, engine: Engine, method: str
+    client: TestClient, token: str, fill: Fill, engine: Engine
 ) -> None:
     fill(1)
-    session = sessions.open_session(engine, token)
-    client.cookies.set("modwatch_session", session)
+    client.cookies.set("modwatch_session", sessions.open_session(engine, token))
     me = client.get("/api/v1/me").json()
     assert me["pseudonym"] == "ann"
-    path = {"post": "/api/v1/leases", "put": "/api/v1/me/preferences"}.get(
-        method, "/api/v1/items/1/lease"
-    )
     extra = {"X-Lease-Token": "x"}
-    forged = {**extra, "X-Modwatch-CSRF": "0" * 64}
-    body = {} if method == "delete" else {"json": {}}
-    for headers in (extra, forged):
-        assert getattr(client, method)(path, headers=headers, **body).status_code == 403
-    proof = {**extra, "X-Modwatch-CSRF": me["csrf"]}
-    assert getattr(client, method)(path, headers=proof, **body).status_code < 300
-    assert metrics.counts(engine).leased == (1 if method == "post" else 0)
+    for method, path in (
+        ("POST", "/api/v1/leases"),
+        ("PUT", "/api/v1/me/preferences"),
+        ("DELETE", "/api/v1/items/1/lease"),
+    ):
+        body = {} if method == "DELETE" else {"json": {}}
+        for headers in (extra, {**extra, "X-Modwatch-CSRF": "0" * 64}):
+            assert client.request(method, path, headers=headers, **body).status_code == 403
+        proof = {**extra, "X-Modwatch-CSRF": me["csrf"]}
+        assert client.request(method, path, headers=proof, **body).status_code < 300
+    assert metrics.counts(engine).leased == 1
