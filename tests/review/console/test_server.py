@@ -25,7 +25,9 @@ def free_port() -> int:
     return port
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "end", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)]
+)
 def test_it_serves_until_it_is_stopped(queue_url: str, end: signal.Signals) -> None:
     port = free_port()
     with subprocess.Popen(
