@@ -86,8 +86,8 @@ def holds(rates: ErrorRates) -> bool:
 
 
 def test_rates_are_recovered_within_their_intervals() -> None:
-    found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(8)]
-    assert sum(map(holds, found)) >= 7  # both at once
+    found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(3)]
+    assert all(map(holds, found))  # both at once
     assert all(match.false_negative.high - match.false_negative.low < 0.25 for match in found)
     assert all(0 < (match.overturned or 0) < match.confirmed < match.labelled for match in found)
 
@@ -97,18 +97,20 @@ def test_top_and_slice_are_distinguished() -> None:
     assert holds(error_rates(labelled_comments(rows)))
 
 
-@pytest.mark.parametrize(("confirmed", "status"), [(29, "insufficient"), (30, "ok")])
-def test_too_few_confirmed_labels_give_no_figure(confirmed: int, status: str) -> None:
+def test_too_few_confirmed_labels_give_no_figure() -> None:
     rows = [{**row, "given": 1, "toxic": row["first_label"]} for row in simulated(200, 3)]
-    for row in rows[:confirmed]:
+    for row in rows[:29]:
         row |= {"given": 2, "toxic": 2, "first_label": 1}
     found = error_rates(labelled_comments(rows))
-    assert found.confirmed == confirmed
-    assert found.false_positive.status == found.false_negative.status == status
-    if status == "insufficient":
-        assert (found.false_positive.value, found.false_negative.high) == (None, None)
-        assert found.overturned is None
-        assert found.false_positive.reason == "29 confirmed labels; 30 are needed"
+    assert found.confirmed == 29
+    assert found.false_positive.status == found.false_negative.status == "insufficient"
+    assert (found.false_positive.value, found.false_negative.high) == (None, None)
+    assert found.overturned is None
+    assert found.false_positive.reason == "29 confirmed labels; 30 are needed"
+    rows[29] |= {"given": 2, "toxic": 2, "first_label": 1}
+    found = error_rates(labelled_comments(rows))
+    assert found.confirmed == 30
+    assert found.false_positive.status == found.false_negative.status == "ok"
 
 
 def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
@@ -119,26 +121,24 @@ def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
         error_rate_report(engine, MONDAY, MONDAY - timedelta(1))
 
 
-@pytest.mark.parametrize(
-    ("labels", "given", "toxic", "overturned"),
-    [((1,), 1, 1, 0), ((1, 1), 2, 2, 0), ((1, 0), 2, 1, 0), ((1, 0, 1), 3, 2, 0),
-     ((1, 0, 0), 3, 1, 1), ((0, 1, 1), 3, 2, 1)],
-)  # fmt: skip
-def test_what_counts_of_one_comment(
-    engine: Engine, team: list[Moderator], route: Route, labels: tuple[int, ...], given: int,
-    toxic: int, overturned: int,
-) -> None:  # fmt: skip
-    route(1)
-    rounds(engine, team, *labels)
-    comments = read(engine)
-    assert (comments.given.tolist(), comments.toxic.tolist()) == ([given], [toxic])
-    assert comments.first_label.tolist() == [labels[0]]
-    assert int(comments.overturned.sum()) == overturned
+def test_what_counts_of_one_comment(engine: Engine, team: list[Moderator], route: Route) -> None:
+    for number, (labels, given, toxic, overturned) in enumerate((
+        ((1,), 1, 1, 0), ((1, 1), 2, 2, 0), ((1, 0), 2, 1, 0), ((1, 0, 1), 3, 2, 0),
+        ((1, 0, 0), 3, 1, 1), ((0, 1, 1), 3, 2, 1),
+    )):  # fmt: skip
+        day = MONDAY + timedelta(number)
+        route(1, day)
+        rounds(engine, team, *labels)
+        comments = read(engine, day)
+        assert (comments.given.tolist(), comments.toxic.tolist()) == ([given], [toxic])
+        assert comments.first_label.tolist() == [labels[0]]
+        assert int(comments.overturned.sum()) == overturned
+        intake.enqueue(engine, [], day)  # what is left is withdrawn
 
 
-def read(engine: Engine, **options: list[str]) -> pd.DataFrame:
+def read(engine: Engine, day: date = MONDAY) -> pd.DataFrame:
     with engine.connect() as connection:
-        return labelled_comments(labels_of_comments(connection, MONDAY, MONDAY, **options))
+        return labelled_comments(labels_of_comments(connection, day, day))
 
 
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(

@@ -49,39 +49,23 @@ def lead(engine: Engine) -> Moderator:
     return accounts.create_moderator(engine, "leah", "lead")
 
 
-def test_the_review_goes_on_until_the_last_item_is_due(
-    engine: Engine, day: date, fill: Callable[[int], None]
+def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
+    engine: Engine, day: date, ann: Moderator, lead: Moderator, new_item: Make
 ) -> None:
     assert unlabelled(engine, day) is None
-    fill(2)
-    assert unlabelled(engine, day) is None
-    end_review(engine)
-    assert unlabelled(engine, day) == {"c0": "waiting", "c1": "waiting"}
-
-
-def test_each_missing_label_has_its_reason(
-    engine: Engine, day: date, ann: Moderator, lead: Moderator, fill: Callable[[int], None]
-) -> None:
-    fill(5)
+    items = [new_item(f"c{n}", n + 1) for n in range(5)]
+    # Confirmations are not followed up.
+    intake.enqueue(engine, [*items, new_item("c0", 2, kind="confirmation")], day)
     label_next(engine, ann)
     assert skip_next(engine, ann) == "c1"
     assert skip_next(engine, ann, deciding.escalate) == "c2"
     criteria = Criteria(comment_ids=("c3",))
     begun = dismissal.start(engine, lead.id, criteria, "spam", expected=1)
     dismissal.resume(engine, begun.id)
+    assert unlabelled(engine, day) is None
     end_review(engine)
     found = {"c1": "skipped", "c2": "escalated", "c3": "dismissed", "c4": "waiting"}
     assert unlabelled(engine, day) == found
-
-
-def test_confirmations_are_not_followed_up(
-    engine: Engine, day: date, ann: Moderator, new_item: Make
-) -> None:
-    items = [new_item("c0"), new_item("c0", 2, kind="confirmation")]
-    intake.enqueue(engine, items, day)
-    label_next(engine, ann)
-    end_review(engine)
-    assert unlabelled(engine, day) == {}
 
 
 def test_a_follow_up_comes_first_to_who_did_not_skip_it(
