@@ -84,6 +84,7 @@ def test_the_formats_say_the_same(engine: Engine, shift: list[str | None]) -> No
     for row, other in zip(rows, table.to_pylist(), strict=True):
         assert row["note"] == other["note"]
         assert row["hash"] == other["hash"].hex()
+        assert row["moderator"] == "ann"  # people go by their pseudonyms
         assert datetime.fromisoformat(row["decided_at"]) == other["decided_at"]
         assert date.fromisoformat(row["dt"]) == other["dt"]
         assert {name: row[name] for name in ("seconds", "label", "moderator", "position")} == {
@@ -113,13 +114,6 @@ def test_notes_are_left_out_unless_asked_for(engine: Engine, shift: list[str | N
     assert verify_export(b"".join(export(engine, "jsonl")).splitlines()).problems == ()
 
 
-def test_people_go_by_their_pseudonyms(engine: Engine, ann: Moderator, fill: Fill) -> None:
-    fill(1)
-    decide_all(engine, [ann])
-    (line,) = b"".join(export(engine, "jsonl")).splitlines()
-    assert json.loads(line)["moderator"] == "ann"
-
-
 def test_days_are_chosen(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
     fill(3)
     decide_all(engine, [ann])
@@ -142,16 +136,10 @@ def test_days_are_chosen(engine: Engine, ann: Moderator, ben: Moderator, fill: F
     assert ids(first=second + timedelta(days=9)) == []
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_an_empty_log_makes_a_file_without_rows(engine: Engine, form: module.Format) -> None:
-    whole = b"".join(export(engine, form))
-    if form == "parquet":
-        assert pq.read_table(io.BytesIO(whole)).schema == schema()
-    else:
-        assert whole.decode() == {"csv": ",".join(schema().names) + "\r\n", "jsonl": ""}[form]
-
-
-def test_what_cannot_be_is_refused_at_once(engine: Engine) -> None:
+def test_an_empty_log_makes_a_file_without_rows(engine: Engine) -> None:
+    assert parquet(export(engine, "parquet")).schema == schema()
+    assert b"".join(export(engine, "csv")).decode() == ",".join(schema().names) + "\r\n"
+    assert b"".join(export(engine, "jsonl")) == b""
     with pytest.raises(QueueError, match="unknown format 'xlsx'; choose one of csv"):
         export(engine, "xlsx")  # type: ignore[arg-type]
 
@@ -199,8 +187,8 @@ FROM generate_series(CAST(:first AS int), :last) AS n
 def test_memory_does_not_grow_with_the_log(
     engine: Engine, ann: Moderator, fill: Fill, form: module.Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ROW_GROUP", 1_000)
-    monkeypatch.setattr(module, "_BATCH", 250)
+    monkeypatch.setattr(module, "ROW_GROUP", 300)
+    monkeypatch.setattr(module, "_BATCH", 75)
     fill(1)
 
     def peak() -> int:
@@ -213,10 +201,10 @@ def test_memory_does_not_grow_with_the_log(
             tracemalloc.stop()
 
     with engine.begin() as connection:
-        connection.execute(text(MANY), {"first": 1, "last": 2_500})
+        connection.execute(text(MANY), {"first": 1, "last": 750})
     small = peak()
     with engine.begin() as connection:
-        connection.execute(text(MANY), {"first": 2_501, "last": 10_000})
+        connection.execute(text(MANY), {"first": 751, "last": 3_000})
     assert peak() < 1.5 * small
 
 
