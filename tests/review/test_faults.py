@@ -33,8 +33,8 @@ pytestmark = pytest.mark.usefixtures("services")
 
 Fill = Callable[[int], None]
 
-#: Comments: many are left when the database goes away after a hundred.
-_SHIFT = 500
+#: Comments: many are left when the database goes away after fifty.
+_SHIFT = 200
 
 #: A console that dies when a decision is made and its answer is on the way out, each time.
 CONSOLE = """
@@ -146,7 +146,7 @@ def served(engine: Engine) -> Iterator[str]:
 
 def crash_and_recover(engine: Engine, folder: Path) -> None:
     """Let the server drop everything at once as soon as the shift is under way; start it again."""
-    while metrics.counts(engine).decided < 100:
+    while metrics.counts(engine).decided < 50:
         time.sleep(0.01)
     postmaster = psutil.Process(int((folder / "cluster" / "postmaster.pid").read_text().split()[0]))
     os.kill(postmaster.pid, signal.SIGQUIT)

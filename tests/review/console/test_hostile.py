@@ -23,7 +23,7 @@ from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.log import verification
 from modwatch.review.people import accounts, passwords
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import (
     bearer_of,
@@ -33,6 +33,7 @@ from review.console.visiting import (
     session_of,
     used,
 )
+from review.labelling import escalate
 
 Fill = Callable[[int], None]
 
@@ -250,10 +251,7 @@ def test_pages_of_megabytes_come_soon_and_are_bounded(
     intake.enqueue(engine, [new_item(f"c{i}", i + 1, text=t) for i, t in enumerate(texts)], day)
     lease = leases.lease(engine, lead.id)
     assert lease is not None
-    deciding.escalate(
-        engine, moderator_id=lead.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="k", reason="legal",
-    )  # fmt: skip
+    escalate(engine, lead, lease, reason="legal")
     session = session_of(engine, lead)
     headers = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
     for path, whole in SHOWN_WHOLE.items():

@@ -14,11 +14,11 @@ from modwatch.review.events import recent_events
 from modwatch.review.log import verification
 from modwatch.review.people import access_tokens, accounts, changes, sessions
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, dismissal, intake, leases, metrics
+from modwatch.review.queue import dismissal, intake, leases, metrics
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden
-from review.labelling import open_queues
+from review.labelling import escalate, held, label, open_queues
 
 New = Callable[..., NewItem]
 Fill = Callable[[int], None]
@@ -43,12 +43,8 @@ def come_in(engine: Engine, visitor: TestClient, person: Moderator) -> TestClien
 
 
 def escalated(engine: Engine, person: Moderator, note: str = "look at this") -> int:
-    lease = leases.lease(engine, person.id)
-    assert lease is not None
-    deciding.escalate(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key=lease.token, reason="severe", note=note,
-    )  # fmt: skip
+    lease = held(engine, person)
+    escalate(engine, person, lease, reason="severe", note=note)
     return lease.item.id
 
 
@@ -80,12 +76,8 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
 
 def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill: Fill) -> None:
     fill(1)
-    lease = leases.lease(engine, ann.id)
-    assert lease is not None
-    deciding.decide(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
-        idempotency_key="k", seconds=12.34,
-    )  # fmt: skip
+    lease = held(engine, ann)
+    label(engine, ann, lease, seconds=12.34)
     page = lead.get("/lead/team")
     assert re.search(r"ann \S.* 1 0 0 0% 0 12.3 100% of 1", plain(page))
     assert "insufficient data:" in plain(page)  # agreement of one label

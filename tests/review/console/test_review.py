@@ -10,8 +10,9 @@ from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log import verification
 from modwatch.review.people import access_tokens, accounts, changes
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import intake, leases
+from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
+from review.labelling import held
 
 Fill = Callable[[int], None]
 Headers = dict[str, str]
@@ -131,8 +132,7 @@ def test_another_persons_lease_conflicts(
     client: TestClient, bearer: Headers, engine: Engine, ben: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    other = leases.lease(engine, ben.id)
-    assert other is not None
+    other = held(engine, ben)
     answer = decide(client, bearer, other.item.id, lease_token=other.token, label=0)
     assert code(answer) == (409, "lease_conflict")
 

@@ -26,11 +26,11 @@ from modwatch.review.label_studio.transfer import (
 )
 from modwatch.review.log import labels, verification
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import intake, leases
+from modwatch.review.queue import intake
 from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import undo
 from modwatch.review.tables import decision, gold_comment, metadata, moderator, review_item
-from review.labelling import decide_all, held, label
+from review.labelling import decide_all, held, held_escalated, label
 
 Fill = Callable[[int], None]
 DAY = date(2026, 1, 1)
@@ -81,8 +81,7 @@ def test_a_task_without_labels_waits(engine: Engine, ann: Moderator) -> None:
     assert (item["kind"], item["reason"], item["prob"], item["review_score"]) == (
         "imported", "imported", 0.5, 0.0,
     )  # fmt: skip
-    lease = leases.lease(engine, ann.id)
-    assert lease is not None
+    lease = held(engine, ann)
     assert (lease.item.text, lease.item.parent_text) == ("invented c1", "before")
     assert (lease.item.language, lease.item.platform) == ("en", "forum")
 
@@ -107,8 +106,7 @@ def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine: Engine) 
 def test_a_task_on_which_people_differ_goes_to_a_lead(engine: Engine, ben: Moderator) -> None:
     load(engine, task("c1", annotation(by=1), annotation("Not toxic", by=2)))
     assert [row["status"] for row in rows(engine, review_item)] == ["escalated"]
-    lease = leases.lease_escalated(engine, ben.id)
-    assert lease is not None
+    lease = held_escalated(engine, ben)
     assert [opinion.label for opinion in lease.opinions] == [1, 0]
 
 

@@ -18,8 +18,7 @@ from modwatch.review.log import export as module
 from modwatch.review.log.export import export, schema
 from modwatch.review.log.verification import verify_export, verify_log
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, leases
-from review.labelling import decide_all
+from review.labelling import decide_all, held, label
 
 Fill = Callable[[int], None]
 
@@ -41,12 +40,8 @@ def shift(engine: Engine, ann: Moderator, fill: Fill) -> list[str | None]:
 
 
 def decide_one(engine: Engine, person: Moderator, note: str | None) -> None:
-    lease = leases.lease(engine, person.id)
-    assert lease is not None
-    deciding.decide(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token, label=1,
-        note=note, idempotency_key=f"-{lease.item.id}",
-    )  # fmt: skip
+    lease = held(engine, person)
+    label(engine, person, lease, key=f"-{lease.item.id}", note=note)
 
 
 def sheet(parts: Sequence[bytes]) -> list[dict[str, str]]:

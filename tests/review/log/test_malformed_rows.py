@@ -67,13 +67,14 @@ def test_malformed_rows_are_problems_and_hide_nothing(owner: Engine) -> None:
 def test_an_event_that_lacks_what_it_records_is_named(engine: Engine, ann: Moderator) -> None:
     """It is written as the application's own role may: every hash is right."""
     for action in ACTIONS[:-2]:
-        with engine.begin() as connection:
-            record_event(connection, action, actor_id=None, subject_id=None)
+        for subject in (None, ann.id):
+            with engine.begin() as connection:
+                record_event(connection, action, actor_id=None, subject_id=subject)
     with engine.begin() as connection:
         connection.execute(text("UPDATE moderator SET role = 'admin'"))
     problems = verify_log(engine).problems
     malformed = [p for p in problems if re.fullmatch(r"event \d+ \(position \d+\) is malformed", p)]
-    assert len(malformed) == len(ACTIONS[:-2])
+    assert len(malformed) == 2 * len(ACTIONS[:-2]) - 2  # who is disabled or enabled says it all
     assert any("account 1 has the role admin" in problem for problem in problems)
 
 

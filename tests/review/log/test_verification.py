@@ -12,8 +12,8 @@ from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.export import export
 from modwatch.review.log.verification import verify_export, verify_log
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases
-from review.labelling import decide_all
+from modwatch.review.queue import intake
+from review.labelling import decide_all, held, skip
 
 Fill = Callable[[int], None]
 
@@ -173,12 +173,8 @@ def test_what_was_witnessed_stays_true_as_the_log_grows(
     engine: Engine, shift: str, ann: Moderator, day: object, new_item: Callable[..., object]
 ) -> None:
     intake.enqueue(engine, [new_item("c7", kind="gold")], day, kinds=["gold"])  # type: ignore[list-item, arg-type]
-    lease = leases.lease(engine, ann.id)
-    assert lease is not None
-    deciding.skip(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="more",
-    )  # fmt: skip
+    lease = held(engine, ann)
+    skip(engine, ann, lease)
     report = verify_log(engine, shift)
     assert (report.decisions, report.problems) == (7, ())
     assert report.witness != shift

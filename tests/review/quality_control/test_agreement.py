@@ -19,10 +19,10 @@ from modwatch.review.quality_control.agreement import (
 )
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
-from review.labelling import label_all, routed_like_gold
+from review.labelling import label, label_all, routed_like_gold
 
 Make = Callable[..., NewItem]
 
@@ -114,10 +114,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
     stream(3, "review", "confirmation")
     first, second, _ = label_all(engine, ann, lambda _: 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo")
-    deciding.decide(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=0,
-        idempotency_key="anew",
-    )  # fmt: skip
+    label(engine, ann, lease, 0)
     correct(
         engine, moderator_id=ann.id, item_id=second.item_id, label=0, version=2,
         idempotency_key="corrected", reason="slip",
@@ -141,10 +138,7 @@ def test_several_labels_of_an_item_and_no_adjudication(
     assert before.n == 20
     assert 0.6 < before.value < 0.9
     while (lease := leases.lease_escalated(engine, lea.id)) is not None:
-        deciding.decide(
-            engine, moderator_id=lea.id, item_id=lease.item.id, lease_token=lease.token, label=1,
-            idempotency_key=lease.token,
-        )  # fmt: skip
+        label(engine, lea, lease)
     assert report(engine, minimum=20).several_labels_alpha == before
 
 

@@ -28,7 +28,7 @@ from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import correct
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import gold_comment, review_item
-from review.labelling import label, label_next
+from review.labelling import held_escalated, label, label_next
 
 Make = Callable[..., NewItem]
 
@@ -247,8 +247,7 @@ def test_two_who_disagree_make_no_gold_until_a_lead_settles_it(
     label_next(engine, ben, 0)
     with pytest.raises(QueueError, match=f"item {item} is not a decided review item"):
         gold_from_decisions(engine, [item])
-    escalated = leases.lease_escalated(engine, lea.id)
-    assert escalated is not None
+    escalated = held_escalated(engine, lea)
     assert label(engine, lea, escalated, 0).item_id == item
     assert gold_from_decisions(engine, [item]) == ["c1"]
     assert stored(engine) == {"c1": (0, "settled by lea", True)}

@@ -21,13 +21,13 @@ from modwatch.review.quality_control.queueing import (
     queue_quality_control,
     unlike_gold,
 )
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes
 from modwatch.review.tables import review_item
-from review.labelling import label, label_all, routed_like_gold
+from review.labelling import label, label_all, routed_like_gold, skip
 
 Fill = Callable[[int], None]
 Make = Callable[..., NewItem]
@@ -175,10 +175,7 @@ def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
     intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(4)], day)
     done = {entry.comment_id: entry for entry in label_all(engine, ann, fine)}
     lease = undo(engine, moderator_id=ann.id, decision_id=done["c0"].id, idempotency_key="undo")
-    deciding.decide(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
-        idempotency_key="anew",
-    )  # fmt: skip
+    label(engine, ann, lease)
     correct(
         engine, moderator_id=ann.id, item_id=done["c1"].item_id, label=1, version=2,
         idempotency_key="corrected", reason="slip",
@@ -209,10 +206,7 @@ def test_gold_that_a_person_knows_or_will_meet_is_left_out(
     intake.enqueue(engine, [new_item("g1")], date(2026, 1, 2))
     held = leases.lease(engine, ben.id)
     assert held is not None
-    deciding.skip(
-        engine, moderator_id=ben.id, item_id=held.item.id, lease_token=held.token,
-        idempotency_key="skip", reason="unsure",
-    )  # fmt: skip
+    skip(engine, ben, held, reason="unsure")
     work_today(engine, ann)  # labels g1 too
     work_today(engine, ben)
     intake.enqueue(engine, [new_item("g2")], date(2026, 1, 3))

@@ -13,7 +13,7 @@ from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
-from review.labelling import held, label
+from review.labelling import escalate, held, held_escalated, label, skip
 
 Fill = Callable[[int], None]
 Make = Callable[..., NewItem]
@@ -110,8 +110,7 @@ def test_an_undo_that_comes_too_late_is_refused(
             engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u",
             within=timedelta(0),
         )  # fmt: skip
-    other = leases.lease_escalated(engine, lea.id)
-    assert other is not None
+    other = held_escalated(engine, lea)
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
     label(engine, lea, other, 1)
@@ -164,10 +163,7 @@ def test_who_skipped_the_first_is_no_stranger(
     else:
         confirmations(engine, new_item, day)
     lease = held(engine, ben)
-    deciding.skip(
-        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="s",
-    )  # fmt: skip
+    skip(engine, ben, lease)
     label(engine, ann, held(engine, ann), 1)
     if late:
         confirmations(engine, new_item, day)
@@ -221,8 +217,7 @@ def test_a_lead_settles_what_two_people_see_differently(
     assert second.opinions == ()  # nobody knows of the other
     label(engine, ben, second, 0)
     assert standing(engine, day) == {}
-    third = leases.lease_escalated(engine, lea.id)
-    assert third is not None
+    third = held_escalated(engine, lea)
     assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
         ("ann", 1),
         ("ben", 0),
@@ -266,13 +261,9 @@ def test_an_escalated_item_says_why(
 ) -> None:
     fill(1)
     lease = held(engine, ann)
-    deciding.escalate(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="e", reason="severe", note="a private remark",
-    )  # fmt: skip
+    escalate(engine, ann, lease, reason="severe", note="a private remark")
     assert leases.lease(engine, ben.id) is None
-    settled = leases.lease_escalated(engine, lea.id)
-    assert settled is not None
+    settled = held_escalated(engine, lea)
     result = settled.opinions[0]
     assert (result.pseudonym, result.action, result.reason) == ("ann", "escalate", "severe")
     assert result.note == "a private remark"
@@ -339,10 +330,7 @@ def test_an_old_escalation_says_nothing_of_what_was_routed_again(
 ) -> None:
     def hand_on(person: Moderator) -> Decision:
         lease = held(engine, person)
-        return deciding.escalate(
-            engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-            idempotency_key=lease.token,
-        )  # fmt: skip
+        return escalate(engine, person, lease)
 
     intake.enqueue(engine, [new_item("c0")], day)
     hand_on(ben)

@@ -17,13 +17,13 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.log.labels import confirming_labels, current_labels
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, dismissal, intake, leases, metrics
+from modwatch.review.queue import dismissal, intake, leases, metrics
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.statements import settle_days
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
-from review.labelling import cancel, held, label, label_all, label_next
+from review.labelling import cancel, escalate, held, label, label_all, label_next, skip
 
 Make = Callable[..., NewItem]
 Route = Callable[..., None]
@@ -79,10 +79,7 @@ def undone(engine: Engine, done: Decision) -> Any:
 def escalated(engine: Engine, person: Moderator, lead: Moderator) -> Any:
     """Escalate the next item, and let the lead lease it."""
     lease = held(engine, person)
-    deciding.escalate(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="e",
-    )  # fmt: skip
+    escalate(engine, person, lease)
     return leases.lease_escalated(engine, lead.id)
 
 
@@ -115,10 +112,7 @@ def test_whoever_skipped_an_earlier_round_is_asked_for_no_later_one(
     route(1)
     label_next(engine, ann, 1)
     lease = held(engine, cai)
-    deciding.skip(
-        engine, moderator_id=cai.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="s",
-    )  # fmt: skip
+    skip(engine, cai, lease)
     label_next(engine, ben, 0)
     for person in (ann, ben, cai):
         assert leases.lease(engine, person.id) is None
@@ -436,10 +430,7 @@ def test_many_people_at_once_never_label_a_comment_twice(
 def _act(engine: Engine, person: Moderator, lease: Any, rng: np.random.Generator) -> None:
     try:
         if rng.random() < 0.1:
-            deciding.skip(
-                engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-                idempotency_key=lease.token,
-            )  # fmt: skip
+            skip(engine, person, lease)
             return
         done = label(engine, person, lease, int(rng.random() < 0.5))
         if rng.random() < 0.3:

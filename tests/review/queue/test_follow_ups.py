@@ -14,7 +14,7 @@ from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.intake import serve_first
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import unlabelled
-from review.labelling import held, label_next
+from review.labelling import held, held_escalated, label_next
 
 Make = Callable[..., NewItem]
 LATER = date(2026, 1, 2)
@@ -113,8 +113,7 @@ def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
     for _ in range(2):
         skip_next(engine, ann, deciding.escalate)
     serve_first(engine, day, ["c1"])
-    lease = leases.lease_escalated(engine, lead.id)
-    assert lease is not None
+    lease = held_escalated(engine, lead)
     assert lease.item.comment_id == "c1"
 
 

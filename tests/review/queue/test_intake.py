@@ -9,11 +9,11 @@ from sqlalchemy import Engine, event, select, update
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases, metrics
+from modwatch.review.queue import intake, leases, metrics
 from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
-from review.labelling import held, label_next
+from review.labelling import held, label, label_next, skip
 
 Make = Callable[..., NewItem]
 
@@ -57,14 +57,7 @@ def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
     lease = held(engine, ann)
     assert intake.enqueue(engine, [second], day).withdrawn == 1
     with pytest.raises(ItemNotFoundError, match="withdrawn"):
-        deciding.decide(
-            engine,
-            moderator_id=ann.id,
-            item_id=lease.item.id,
-            lease_token=lease.token,
-            label=1,
-            idempotency_key="k",
-        )
+        label(engine, ann, lease)
     assert intake.enqueue(engine, [first, second], day) == Enqueued(
         routed=2, changed=1, withdrawn=0
     )
@@ -96,13 +89,7 @@ def test_a_lease_survives_a_new_rank_but_not_a_new_text(
     intake.enqueue(engine, [new_item("c1", rank=3, text="edited")], day)
     assert leases.resume(engine, ann.id, lease.item.id, lease.token) is None
     with pytest.raises(LeaseConflictError):
-        deciding.skip(
-            engine,
-            moderator_id=ann.id,
-            item_id=lease.item.id,
-            lease_token=lease.token,
-            idempotency_key="k",
-        )
+        skip(engine, ann, lease)
 
 
 def test_hostile_text_comes_back_as_it_went_in(

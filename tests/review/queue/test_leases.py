@@ -16,7 +16,7 @@ from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lane, Lanes, load_lanes
-from review.labelling import held
+from review.labelling import held, skip
 
 Fill = Callable[[int], None]
 Make = Callable[..., NewItem]
@@ -234,10 +234,7 @@ def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
         with engine.begin() as connection:
             connection.execute(text("UPDATE review_item SET leased_until = now()"))
         skipped = held(engine, ann)
-        deciding.skip(
-            engine, moderator_id=ann.id, item_id=skipped.item.id, lease_token=skipped.token,
-            idempotency_key=skipped.token,
-        )  # fmt: skip
+        skip(engine, ann, skipped)
     assert [held(engine, ben).item.comment_id for _ in range(6)] == [f"c{k}" for k in range(6)]
     assert leases.lease(engine, ann.id) is None  # nothing is left in whose place it could come
 

@@ -15,9 +15,10 @@ from modwatch.review.console.decision_choices import choices_of
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import load_lanes
+from review.labelling import held, held_escalated
 
 
 class Recorder:
@@ -40,8 +41,7 @@ def lea(engine: Engine) -> Moderator:
 
 def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:
     """Escalate the next item for a reason; return the item and the decision."""
-    lease = leases.lease(engine, person.id)
-    assert lease is not None
+    lease = held(engine, person)
     done = deciding.escalate(
         engine,
         moderator_id=person.id,
@@ -74,11 +74,9 @@ def test_the_severe_one_is_listed_and_served_first(
     assert first.severe_due_at is not None
     assert not first.overdue
     assert {other.severe_due_at for other in others} == {None}
-    lease = leases.lease_escalated(engine, lea.id)
-    assert lease is not None
+    lease = held_escalated(engine, lea)
     assert lease.item.id == crowd
-    following = leases.lease_escalated(engine, lea.id)
-    assert following is not None
+    following = held_escalated(engine, lea)
     assert following.item.id != crowd
     # A second escalation for a lesser reason postpones nothing.
     request = {"item_id": lease.item.id, "lease_token": lease.token, "idempotency_key": "k"}

@@ -25,7 +25,7 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision, decision_chain, review_item
-from review.labelling import decide_all, held, label_next
+from review.labelling import decide_all, escalate, held, label_next
 
 
 @pytest.fixture
@@ -344,10 +344,7 @@ def test_work_goes_on_and_everything_it_does_is_reported(
     intake.enqueue(engine, others, day)
     label_next(engine, ann)
     lease = held(engine, ann)
-    deciding.escalate(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="3",
-    )  # fmt: skip
+    escalate(engine, ann, lease)
     assert verify_log(engine, witness).problems == ()
 
 

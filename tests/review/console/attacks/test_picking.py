@@ -78,8 +78,7 @@ def test_no_one_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
 def test_no_one_goes_on_with_the_lease_of_another(
     tab: Tab, engine: Engine, queued: None, ben: Moderator
 ) -> None:
-    theirs = leases.lease(engine, ben.id)
-    assert theirs is not None
+    theirs = held(engine, ben)
     stolen = {"item_id": theirs.item.id, "lease_token": theirs.token}
     assert tab.hold(0, [stolen]) == []
     leases.release(engine, ben.id, theirs.item.id, theirs.token)
