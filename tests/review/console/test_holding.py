@@ -56,21 +56,6 @@ def test_a_lease_is_resumed_extended_and_given_back(
     assert client.get(path, headers=proof).status_code == 409
 
 
-def test_undo_and_again(client: TestClient, bearer: Headers, fill: Fill) -> None:
-    fill(1)
-    done = decided(client, bearer, label=1, policy_code="threat")
-    assert (done["policy_code"], done["refers_to"]) == ("threat", None)
-    path = f"/api/v1/decisions/{done['id']}/undo"
-    first = client.post(path, headers={**bearer, "Idempotency-Key": "undo"})
-    assert first.status_code == 201
-    again = client.post(path, headers={**bearer, "Idempotency-Key": "undo"})
-    assert again.json()["item"] == first.json()["item"]
-    other = client.post(path, headers={**bearer, "Idempotency-Key": "another"})
-    assert other.status_code == 409
-    gone = client.post("/api/v1/decisions/99/undo", headers={**bearer, "Idempotency-Key": "x"})
-    assert gone.status_code == 404
-
-
 def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fill: Fill) -> None:
     fill(1)
     done = decided(client, bearer, label=1)

@@ -12,7 +12,6 @@ from modwatch.review.people import access_tokens, accounts, changes
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
-from review.labelling import held
 
 Fill = Callable[[int], None]
 Headers = dict[str, str]
@@ -126,15 +125,6 @@ def test_lookers_on_see_the_queue_and_lease_nothing(
     # A moderator does not see whether a label opened a confirmation.
     answer = client.get("/api/v1/queue", headers=bearer)
     assert code((answer.status_code, answer.json())) == (403, "forbidden")
-
-
-def test_another_persons_lease_conflicts(
-    client: TestClient, bearer: Headers, engine: Engine, ben: Moderator, fill: Fill
-) -> None:
-    fill(1)
-    other = held(engine, ben)
-    answer = decide(client, bearer, other.item.id, lease_token=other.token, label=0)
-    assert code(answer) == (409, "lease_conflict")
 
 
 def test_without_tables_it_lives_and_is_not_ready(

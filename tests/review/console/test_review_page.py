@@ -87,21 +87,6 @@ def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: F
         assert token not in cookie
 
 
-def test_a_session_is_over_after_log_out_and_revocation(
-    client: TestClient, token: str, engine: Engine
-) -> None:
-    page = log_in(client, token)
-    stolen = client.cookies[SESSION_COOKIE]
-    client.post("/logout", data=fields(page))
-    client.cookies.set(SESSION_COOKIE, stolen)
-    assert "Your session has expired" in client.get("/").text
-
-    client.cookies.clear()
-    log_in(client, token)
-    access_tokens.revoke_token(engine, token)
-    assert "Your session has expired" in client.get("/").text
-
-
 def test_double_clicks_and_conflicts_are_reported_kindly(
     client: TestClient, token: str, engine: Engine, fill: Fill, day: date
 ) -> None:

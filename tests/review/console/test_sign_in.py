@@ -107,20 +107,6 @@ def test_the_password_is_changed_and_every_session_ends(
     assert "Sign out" in log_in(client, "another pass phrase").text
 
 
-def test_what_one_says_of_oneself_is_kept_apart(
-    client: TestClient, known: Moderator, engine: Engine
-) -> None:
-    log_in(client)
-    csrf = re.findall(r'name="csrf" value="(\w+)"', client.get("/preferences").text)[0]
-    page = client.post("/preferences/group", data={"csrf": csrf, "group": "a private thing"})
-    assert "a private thing" not in page.text
-    with engine.connect() as connection:
-        count = "SELECT count(*) FROM moderator_group"
-        assert connection.scalar(text(count)) == 1
-        client.post("/preferences/group", data={"csrf": csrf, "group": ""})
-        assert connection.scalar(text(count)) == 0
-
-
 @pytest.fixture
 def below(engine: Engine) -> Iterator[TestClient]:
     outer = FastAPI()

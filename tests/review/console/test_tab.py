@@ -43,18 +43,6 @@ def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
     assert metrics.counts(engine).leased == 1
 
 
-def test_what_someone_took_meanwhile_is_theirs(
-    tab: Tab, fill: Fill, engine: Engine, ben: Moderator
-) -> None:
-    fill(1)
-    held = tab.hold()
-    tab.post("/leave", held=held)
-    taken = leases.lease(engine, ben.id)
-    assert taken is not None
-    assert tab.hold(1, held) == []
-    assert leases.resume(engine, ben.id, taken.item.id, taken.token) is not None
-
-
 def test_what_was_handed_to_a_lead_is_not_had_again(
     tab: Tab, client: TestClient, fill: Fill, engine: Engine, ann: Moderator
 ) -> None:

@@ -132,21 +132,3 @@ def test_it_waits_for_a_database_that_is_down(
         away.dispose()
         with unguarded(engine) as connection:
             connection.execute(text("ALTER TABLE IF EXISTS away RENAME TO outbox_cursor"))
-
-
-def test_it_stops_while_there_is_much_to_do(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator
-) -> None:
-    fill(20)
-    for number in range(20):
-        Desk(engine=engine).label(ann.id, f"c{number}")
-    taken: list[str] = []
-
-    def slow(message: OutboxMessage) -> Answer:
-        taken.append(message.key)
-        time.sleep(0.3)
-        return Answer(status=200)
-
-    with running(Deliverer(engine=engine, channels={"platform": slow})):
-        wait_for(lambda: bool(taken))
-    assert len(taken) <= 2

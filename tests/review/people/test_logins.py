@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -115,29 +113,3 @@ def test_a_password_changed_while_it_is_compared_opens_nothing(
         with pytest.raises(AccessDeniedError):
             late.result()
     assert access_tokens.tokens(engine, zoe.id) == []
-
-
-_GUESSES = """
-import sys
-from datetime import timedelta
-from modwatch.common.errors import AccessDeniedError, ThrottledError
-from modwatch.review.database import connect
-from modwatch.review.people.passwords import log_in
-engine, looked_at = connect(sys.argv[1]), 0
-for number in range(4):
-    try:
-        log_in(engine, "zoe", "wrong", address=f"192.0.2.{number}")
-    except ThrottledError:
-        pass
-    except AccessDeniedError:
-        looked_at += 1
-print(looked_at)
-"""
-
-
-@pytest.mark.soak  # `test_throttle.py` has a crowd of threads
-def test_processes_share_the_brake(zoe: Moderator, queue_url: str) -> None:
-    command = [sys.executable, "-c", _GUESSES, queue_url]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
-    looked_at = [int(process.communicate(timeout=60)[0]) for process in started]
-    assert sum(looked_at) == 5

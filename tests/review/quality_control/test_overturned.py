@@ -1,7 +1,6 @@
 """Overturned labels: whose comments are listed, for whom, and that nobody can be told from it."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import date, timedelta
 
 import pytest
@@ -82,14 +81,6 @@ def test_what_is_listed_of_a_comment(
         dt=day, text="invented text of c1", parent_text="above", language="de", queue="general",
         first_label=0, first_code=None, others=2, contradicting=2, other_codes=("threat",),
     )  # fmt: skip
-
-
-def test_no_one_and_no_time_is_in_it() -> None:
-    assert {field.name for field in fields(Overturned)} == {
-        "dt", "text", "parent_text", "language", "queue", "first_label", "first_code", "others",
-        "contradicting", "other_codes",
-    }  # fmt: skip
-    assert Overturned.__dataclass_fields__["dt"].type is date
 
 
 def test_what_most_labels_confirm_or_leave_open_is_not_listed(

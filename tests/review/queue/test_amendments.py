@@ -7,7 +7,6 @@ from sqlalchemy import Engine, text
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.log import labels, verification
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.log.labels import confirming_labels
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
@@ -313,18 +312,6 @@ def test_what_is_compared_is_corrected_by_no_one_else(
     assert correct(engine, moderator_id=ann.id, **wanted).label == 0
 
 
-def test_who_holds_both_of_two_items_of_a_comment_decides_one(
-    engine: Engine, ann: Moderator, new_item: Make, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("c0")], day)
-    intake.enqueue(engine, [new_item("c0", kind="audit", reason="audit")], day, kinds=("audit",))
-    one, other = held(engine, ann), held(engine, ann)
-    label(engine, ann, one, 1)
-    with pytest.raises(LeaseConflictError):
-        label(engine, ann, other, 1)
-    assert label(engine, ann, one, 1).position == 1  # the same request again
-
-
 def test_an_old_escalation_says_nothing_of_what_was_routed_again(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
@@ -338,22 +325,3 @@ def test_an_old_escalation_says_nothing_of_what_was_routed_again(
     intake.enqueue(engine, [new_item("c0")], day)
     back = undone(engine, ann, hand_on(ann))
     assert label(engine, ann, back, 1).action == "label"
-
-
-def test_a_confirmation_counts_as_it_was_first_given(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
-    confirmations(engine, new_item, day)
-    label(engine, ann, held(engine, ann), 1)
-    item = held(engine, ben).item
-    leases.release(engine, ben.id, item.id, "")
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET leased_until = now()"))
-    label(engine, ben, held(engine, ben), 0)
-    correct(
-        engine, moderator_id=ben.id, item_id=item.id, label=1, version=item.version + 1,
-        reason="slip", idempotency_key="c",
-    )  # fmt: skip
-    assert standing(engine, day, "confirmation") == {"c0": (1, "ben")}
-    given = confirming_labels(engine, day)
-    assert [row["label"] for part in given for row in part.to_pylist()] == [0]

@@ -22,7 +22,6 @@ from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.statements import settle_days
-from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from review.labelling import cancel, escalate, held, label, label_all, label_next, skip
 
 Make = Callable[..., NewItem]
@@ -104,21 +103,6 @@ def test_a_label_is_confirmed_if_it_is_one_of_those(
     assert statuses(engine) == ["decided", "waiting" if opened else "blocked", "blocked"]
     assert (leases.lease(engine, ben.id) is not None) == opened
     assert leases.lease(engine, ann.id) is None
-
-
-def test_whoever_skipped_an_earlier_round_is_asked_for_no_later_one(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
-    route(1)
-    label_next(engine, ann, 1)
-    lease = held(engine, cai)
-    skip(engine, cai, lease)
-    label_next(engine, ben, 0)
-    for person in (ann, ben, cai):
-        assert leases.lease(engine, person.id) is None
-    dan = accounts.create_moderator(engine, "dan", "moderator")
-    label_next(engine, dan, 1)
-    assert [row[0] for row in confirmed(engine, day)] == [2, 3]
 
 
 def test_an_undone_first_label_closes_both_rounds_until_it_is_given_again(
@@ -332,22 +316,6 @@ def test_a_resolved_first_item_is_confirmed_too(
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 0, 1, "cai")]
 
 
-def test_an_answer_to_a_first_label_that_is_being_given_again(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
-    """What someone reads while the first label is undone, they finish."""
-    route(0, 1)
-    first = label_next(engine, ann, 1)
-    reading = held(engine, ben)
-    back = undone(engine, first)
-    label(engine, ben, reading, 1)
-    assert confirmed(engine, day) == []
-    label(engine, ann, back, 0)
-    assert confirmed(engine, day) == [(2, 1, 1, "ben")]
-    label_next(engine, cai, 0)
-    assert [row[0] for row in confirmed(engine, day)] == [2, 3]
-
-
 def test_impossible_confirmations_are_refused(engine: Engine, new_item: Make, day: date) -> None:
     impossible: list[dict[str, Any]] = [
         {"round": 1},
@@ -461,48 +429,3 @@ def _check_everything(engine: Engine, day: date) -> None:
     assert len({(row["comment_id"], row["round"]) for row in counted}) == len(counted)
     first = {row.comment_id for row in rows if row.round == 1}
     assert {row["comment_id"] for row in counted} <= first
-
-
-def test_rounds_open_as_often_as_the_stored_probabilities_say(
-    engine: Engine, new_item: Make, day: date, ann: Moderator, ben: Moderator, cai: Moderator
-) -> None:
-    """Planted labels through the whole queue: by stratum and first label, and where two differ."""
-    size = 300
-    rng = np.random.default_rng(8)
-    stratum, prob = (np.arange(size) % 3 == 0).astype(int), rng.uniform(0.05, 0.95, size)
-    chance = confirmation_probabilities(prob, stratum, threshold=0.7, share=0.45)
-    assert chance.min() > 0
-    keys, rank_keys = rng.integers(0, 2**64, (2, size), dtype=np.uint64)
-    drawn = draw_confirmations(chance, keys, rank_keys)
-    items = [new_item(f"c{k}", k + 1, stratum=int(stratum[k])) for k in range(size)]
-    further = [
-        new_item(
-            f"c{row}", rank, kind="confirmation", round=number, stratum=int(stratum[row]),
-            confirms=np.flatnonzero(confirmed).tolist(),
-            confirmation_probability_0=float(chance[row, 0]),
-            confirmation_probability_1=float(chance[row, 1]),
-        )
-        for row, confirmed, ranks in zip(
-            drawn.row.tolist(), drawn.confirmed, drawn.rank.tolist(), strict=True
-        )
-        for number, rank in zip((2, 3), ranks, strict=True)
-    ]  # fmt: skip
-    intake.enqueue(engine, [*items, *further], day)
-    result = rng.random((3, size)) < prob
-    for person, labels in zip((ann, ben, cai), result, strict=True):
-        label_all(engine, person, lambda name, labels=labels: int(labels[int(name[1:])]))
-    rows = [row for part in confirming_labels(engine, day) for row in part.to_pylist()]
-    opened = np.zeros(size)
-    opened[[int(row["comment_id"][1:]) for row in rows if row["round"] == 2]] = 1
-    first = result[0].astype(int)
-    wanted = chance[np.arange(size), first]
-    for part in range(2):
-        for value in range(2):
-            cell = (stratum == part) & (first == value)
-            assert cell.sum() > 25
-            spread = np.sqrt((wanted * (1 - wanted))[cell].sum())
-            assert abs(opened[cell].sum() - wanted[cell].sum()) <= 4 * spread + 1e-9
-    assert all(row["first_label"] == first[int(row["comment_id"][1:])] for row in rows)
-    differ = np.flatnonzero((opened == 1) & (result[0] != result[1]))
-    third = sorted(int(row["comment_id"][1:]) for row in rows if row["round"] == 3)
-    assert third == differ.tolist()

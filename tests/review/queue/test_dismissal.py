@@ -165,20 +165,6 @@ def test_a_killed_process_leaves_whole_batches(engine: Engine, cora: Moderator, 
     assert len(actions(engine)) == 5
 
 
-def test_a_cancel_stops_one_that_runs(engine: Engine, cora: Moderator, fill: Fill) -> None:
-    fill(30)
-    begun = dismissal.start(engine, cora.id, GENERAL, "spam", 30)
-    runner = threading.Thread(target=dismissal.resume, args=(engine, begun.id), kwargs={"batch": 1})
-    runner.start()
-    while not dismissal.progress(engine, begun.id).closed:
-        pass
-    cancel(engine, cora.id, begun.id, batch=7)
-    runner.join()
-    assert dismissal.progress(engine, begun.id).state == "brought back"
-    assert set(statuses(engine).values()) == {"waiting"}
-    assert verification.verify_log(engine).intact
-
-
 def test_two_at_once_close_each_item_once_while_people_decide(
     engine: Engine, cora: Moderator, ann: Moderator, fill: Fill
 ) -> None:

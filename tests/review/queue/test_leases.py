@@ -13,7 +13,7 @@ from sqlalchemy import Engine, text
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases, metrics
+from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lane, Lanes, load_lanes
 from review.labelling import held, skip
@@ -70,20 +70,6 @@ def test_a_heartbeat_of_nothing_is_refused_and_none_shortens(
     assert held(engine, ann).item.id == lease.item.id
 
 
-def test_a_lease_that_runs_out_while_deciding_costs_the_decision_and_not_the_item(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
-    fill(1)
-    lease = held(engine, ann)
-    age(engine, 11)
-    request = {"item_id": lease.item.id, "label": 1, "idempotency_key": "k"}
-    with pytest.raises(LeaseConflictError):
-        deciding.decide(engine, moderator_id=ann.id, lease_token=lease.token, **request)
-    again = held(engine, ben)
-    deciding.decide(engine, moderator_id=ben.id, lease_token=again.token, **request)
-    assert metrics.counts(engine).decided == 1
-
-
 @pytest.mark.parametrize("hours", [-24, 24])
 def test_a_clock_set_back_or_forward_keeps_no_one_waiting(
     engine: Engine, ann: Moderator, ben: Moderator, fill: Fill, hours: int
@@ -94,29 +80,6 @@ def test_a_clock_set_back_or_forward_keeps_no_one_waiting(
     resumed = leases.resume(engine, ann.id, lease.item.id, lease.token)
     assert (resumed is not None) == (hours < 0)
     assert held(engine, ben).item.id == lease.item.id
-
-
-def test_people_are_served_their_queues_alone(
-    engine: Engine, ann: Moderator, new_item: Make, day: date
-) -> None:
-    rules = Lanes(queue_by="language")
-    items = [new_item(f"c{i}", i + 1, language=("de", "en", None)[i % 3]) for i in range(6)]
-    intake.enqueue(engine, items, day, lanes=rules)
-    served = [held(engine, ann, queues=["de"]).item.comment_id for _ in range(2)]
-    assert served == ["c0", "c3"]
-    assert leases.lease(engine, ann.id, queues=["de"]) is None
-    assert leases.lease(engine, ann.id, queues=[]) is None
-    assert held(engine, ann, queues=["general"]).item.comment_id == "c2"
-
-
-def test_what_a_person_opted_out_of_is_for_others(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
-    items = [new_item("c1", 1, reason="toxicity"), new_item("c2", 2, reason="random_slice")]
-    intake.enqueue(engine, items, day)
-    assert held(engine, ann, opt_outs=["toxicity"]).item.comment_id == "c2"
-    assert leases.lease(engine, ann.id, opt_outs=["toxicity"]) is None
-    assert held(engine, ben).item.comment_id == "c1"
 
 
 def test_reasons_are_served_as_often_as_their_turns_say(
@@ -162,24 +125,6 @@ def test_any_of_the_next_items_of_a_reason_is_served(
     assert intake.serve_first(engine, day + timedelta(1), ["d5", "d11"]) == 2
     first = {held(engine, ann, lanes=among(16)).item.comment_id for _ in range(2)}
     assert first == {"d5", "d11"}
-
-
-def test_nobody_waits_for_others_who_take_the_next_items(
-    engine: Engine, new_item: Make, day: date
-) -> None:
-    """More people at once than items that are near: each gets one, and no two the same."""
-    rules = among(2)
-    people = [accounts.create_moderator(engine, f"p{n}", "moderator") for n in range(8)]
-    intake.enqueue(engine, [new_item(f"c{n}", n) for n in range(1, 41)], day, lanes=rules)
-    start = Barrier(len(people))
-
-    def work(person: Moderator) -> list[int]:
-        start.wait()
-        return [held(engine, person, lanes=rules).item.id for _ in range(5)]
-
-    with ThreadPoolExecutor(len(people)) as pool:
-        served = [item for items in pool.map(work, people) for item in items]
-    assert len(set(served)) == 40
 
 
 def test_the_first_of_a_day_is_due_sooner_than_the_last(

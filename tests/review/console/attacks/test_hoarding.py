@@ -55,21 +55,6 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(
     assert leases.lease(engine, ben.id) is not None  # there is something left for others
 
 
-def test_whoever_decides_as_they_go_meets_no_limit(
-    engine: Engine, client: TestClient, bearer: dict[str, str], fill: Fill
-) -> None:
-    n = MOST + 5
-    fill(n)
-    for number in range(n):
-        lease = client.post("/api/v1/leases", headers=bearer).json()
-        answer = client.post(
-            f"/api/v1/items/{lease['item']['id']}/decisions",
-            json={"lease_token": lease["token"], "label": 0},
-            headers={**bearer, "Idempotency-Key": str(number)},
-        )
-        assert answer.status_code == 201
-
-
 def test_released_and_expired_ones_make_room(
     engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,18 +78,6 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
             leases.release(engine, lead.id, each.item.id, each.token)
 
 
-def test_what_is_decided_is_read_as_before(
-    engine: Engine, ask: Callable[..., Any], ann: Moderator,
-    new_item: Callable[..., NewItem], day: date,
-) -> None:  # fmt: skip
-    intake.enqueue(engine, [new_item("a", prob=0.345)], day)
-    decided = label_next(engine, ann, 1)
-    history, found, *_ = everything(ask, decided.item_id, "a")
-    for items in (history["items"], found["items"]):
-        assert [item["prob"] for item in items] == pytest.approx([0.345])
-    assert [event["label"] for event in history["events"]] == [None, 1]
-
-
 def test_a_token_of_fewer_scopes_does_not_show_more(
     engine: Engine, client: TestClient, lead: Moderator, new_item: Callable[..., NewItem], day: date
 ) -> None:

@@ -75,16 +75,6 @@ def test_no_one_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
         assert leased.all() == [known["item_id"]]
 
 
-def test_no_one_goes_on_with_the_lease_of_another(
-    tab: Tab, engine: Engine, queued: None, ben: Moderator
-) -> None:
-    theirs = held(engine, ben)
-    stolen = {"item_id": theirs.item.id, "lease_token": theirs.token}
-    assert tab.hold(0, [stolen]) == []
-    leases.release(engine, ben.id, theirs.item.id, theirs.token)
-    assert tab.hold(0, [stolen]) == []
-
-
 def test_an_item_that_another_had_or_that_was_skipped_is_gone(
     tab: Tab, engine: Engine, queued: None, ann: Moderator, ben: Moderator
 ) -> None:
@@ -160,12 +150,6 @@ def test_escalations_are_limited_with_skips_and_count_when_undone(
 def test_someone_in_danger_is_never_over_the_limit(browse: Any) -> None:
     assert [browse(f"k{n}") for n in range(MOST)] == [[201]] * MOST
     assert browse("severe", action="escalate", reason="severe")[0] == 201
-
-
-def test_a_request_that_is_sent_again_is_answered_at_the_limit(browse: Any) -> None:
-    leased = [browse.lease() for _ in range(MOST)]
-    for _ in range(2):
-        assert [browse(f"k{n}", lease) for n, lease in enumerate(leased)] == [[201]] * MOST
 
 
 def test_many_skips_at_once_are_not_too_many(browse: Any) -> None:
