@@ -16,8 +16,6 @@ import psutil
 import pytest
 from sqlalchemy import Engine, func, select, text
 
-from modwatch.common.connections import listen
-from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.log import verification
@@ -28,6 +26,7 @@ from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.simulated import SimulatedModerator, work
 from modwatch.review.tables import decision
+from review.console.visiting import serving
 
 pytestmark = pytest.mark.usefixtures("services")
 
@@ -108,7 +107,7 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
         team = [simulated(engine, f"person {i}") for i in range(3)]
         truth = {item.text: (item.comment_id, item.rank % 2) for item in items}
         crash = Thread(target=crash_and_recover, args=(engine, Path(folder)))
-        with served(engine) as address:
+        with serving(engine) as address:
             crash.start()
             report = work(address, team, truth, concurrency=3)
             crash.join(timeout=120)
@@ -131,17 +130,6 @@ def simulated(engine: Engine, name: str) -> SimulatedModerator:
         false_negative_rate=0.0,
         seed=person.id,
     )
-
-
-@contextmanager
-def served(engine: Engine) -> Iterator[str]:
-    with listen("127.0.0.1", 0) as listener:
-        running = server(engine)
-        thread = Thread(target=running.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        running.should_exit = True
-        thread.join(timeout=30)
 
 
 def crash_and_recover(engine: Engine, folder: Path) -> None:

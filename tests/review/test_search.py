@@ -136,9 +136,8 @@ def history_of(engine: Engine, viewer: Viewer, comment_id: str) -> search.Histor
 
 
 def test_a_history_tells_all_in_order(
-    engine: Engine, ann: Moderator, new_item: New, day: date
+    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date
 ) -> None:
-    cora = accounts.create_moderator(engine, "cora", "lead")
     intake.enqueue(engine, [new_item("a")], day)
     first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
     lease = deciding.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
@@ -202,10 +201,15 @@ def test_labels_are_kept_from_an_auditor_who_may_audit_the_comment(
 
 @pytest.mark.parametrize("kind", ["gold", "retest", "confirmation", "imported", "audit"])
 def test_whoever_may_be_served_a_comment_finds_nothing_of_it(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date, kind: str
+    engine: Engine,
+    cora: Moderator,
+    ann: Moderator,
+    ben: Moderator,
+    new_item: New,
+    day: date,
+    kind: str,
 ) -> None:
     """Its decided item, with its label, would tell that the item that waits is a measurement."""
-    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
@@ -234,9 +238,8 @@ def test_no_status_finds_what_waits(engine: Engine, new_item: New, day: date) ->
 
 
 def test_ones_own_decisions_look_alike_whatever_they_were_of(
-    engine: Engine, new_item: New, day: date
+    engine: Engine, cora: Moderator, new_item: New, day: date
 ) -> None:
-    cora = accounts.create_moderator(engine, "cora", "lead")
     for viewer in (own(cora), replace(LEAD, moderator_id=cora.id)):
         for n, kind in enumerate(("review", "gold", "retest", "audit")):
             there = day + timedelta(n)
@@ -254,9 +257,8 @@ def test_ones_own_decisions_look_alike_whatever_they_were_of(
 
 
 def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
-    engine: Engine, ann: Moderator, new_item: New, day: date
+    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date
 ) -> None:
-    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("known"), new_item("mine", 2)], day)
     label_next(engine, ann)
@@ -355,10 +357,9 @@ def test_the_next_of_several_does_not_read_what_the_first_answered(
 
 
 def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
-    engine: Engine, new_item: New, day: date
+    engine: Engine, cora: Moderator, new_item: New, day: date
 ) -> None:
     """The day of a comment would tell a confirmation, its id a gold item."""
-    cora = accounts.create_moderator(engine, "cora", "lead")
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, cora)
     with engine.connect() as connection:
@@ -372,10 +373,9 @@ def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_what_others_do_with_a_skipped_item_is_not_shown(
-    engine: Engine, ben: Moderator, new_item: New, day: date, goes_on: bool
+    engine: Engine, cora: Moderator, ben: Moderator, new_item: New, day: date, goes_on: bool
 ) -> None:
     """Others go on with an ordinary item, and not with one that is reserved."""
-    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
     lease = held(engine, cora)
@@ -397,9 +397,8 @@ def test_what_others_do_with_a_skipped_item_is_not_shown(
 
 @pytest.mark.parametrize("act", ["skip", "escalate", "undo"])
 def test_the_first_label_is_hidden_while_the_second_can_be_undone(
-    engine: Engine, ann: Moderator, new_item: New, day: date, act: str
+    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, act: str
 ) -> None:
-    cora = accounts.create_moderator(engine, "cora", "lead")
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a"), new_item("a", kind="confirmation")], day)
     label_next(engine, ann)

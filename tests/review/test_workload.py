@@ -20,11 +20,6 @@ Fill = Callable[[int], None]
 New = Callable[..., NewItem]
 
 
-@pytest.fixture
-def cora(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "cora", "lead")
-
-
 def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> int:
     lease = held(engine, person)
     return deciding.escalate(

@@ -6,9 +6,10 @@ from typing import Any
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review.people import access_tokens, accounts, sessions
+from modwatch.review.people import sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
+from review.console.visiting import bearer_of
 
 Fill = Callable[[int], None]
 Headers = dict[str, str]
@@ -27,19 +28,10 @@ def decided(client: TestClient, bearer: Headers, key: str = "k", **body: Any) ->
     return answer.json()
 
 
-def test_several_are_leased_at_once(client: TestClient, bearer: Headers, fill: Fill) -> None:
-    fill(4)
-    got = leased(client, bearer, count=3).json()
-    assert len({lease["item"]["id"] for lease in got}) == 3
-    assert len(leased(client, bearer, count=3).json()) == 1
-    assert leased(client, bearer, count=3).status_code == 204
-    assert leased(client, bearer, count=4).status_code == 422
-
-
 def test_a_lease_is_resumed_extended_and_given_back(
     client: TestClient, bearer: Headers, fill: Fill, engine: Engine
 ) -> None:
-    fill(1)
+    fill(4)
     lease = leased(client, bearer).json()
     path = f"/api/v1/items/{lease['item']['id']}/lease"
     proof = {**bearer, "X-Lease-Token": lease["token"]}
@@ -54,6 +46,12 @@ def test_a_lease_is_resumed_extended_and_given_back(
     assert client.delete(path, headers=proof).status_code == 204  # already
     assert metrics.counts(engine).leased == 0
     assert client.get(path, headers=proof).status_code == 409
+    # Several are leased at once.
+    got = leased(client, bearer, count=3).json()
+    assert len({lease["item"]["id"] for lease in got}) == 3
+    assert len(leased(client, bearer, count=3).json()) == 1
+    assert leased(client, bearer, count=3).status_code == 204
+    assert leased(client, bearer, count=4).status_code == 422
 
 
 def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fill: Fill) -> None:
@@ -62,32 +60,22 @@ def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fil
     path = f"/api/v1/items/{done['item_id']}/corrections"
     keyed = {**bearer, "Idempotency-Key": "correct"}
     version = client.get("/api/v1/me/day", headers=bearer).json()["decisions"][0]["item_version"]
-    late = client.post(
-        path, json={"label": 0, "version": version - 1, "reason": "slip"}, headers=keyed
-    )
-    assert late.status_code == 409
-    unknown = client.post(
-        path, json={"label": 0, "version": version, "reason": "nonsense"}, headers=keyed
-    )
-    assert unknown.status_code == 422
-    right = client.post(
-        path, json={"label": 0, "version": version, "reason": "slip"}, headers=keyed
-    )
-    assert (right.json()["action"], right.json()["refers_to"]) == ("correct", done["id"])
+    body = {"label": 0, "version": version, "reason": "slip"}
+    for wrong, status in (({"version": version - 1}, 409), ({"reason": "nonsense"}, 422)):
+        assert client.post(path, json=body | wrong, headers=keyed).status_code == status
+    right = client.post(path, json=body, headers=keyed).json()
+    assert (right["action"], right["refers_to"]) == ("correct", done["id"])
 
 
 def test_escalated_items_are_for_leads(
-    client: TestClient, bearer: Headers, fill: Fill, engine: Engine
+    client: TestClient, bearer: Headers, fill: Fill, engine: Engine, lea: Moderator
 ) -> None:
     fill(1)
     decided(client, bearer, action="escalate", reason="legal", note="look")
     assert leased(client, bearer, escalated=True).status_code == 403
-    lead = accounts.create_moderator(engine, "lea", "lead")
-    headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lead.id)}"}
-    opinions = leased(client, headers, escalated=True).json()["opinions"]
-    assert [(opinion["pseudonym"], opinion["reason"], opinion["note"]) for opinion in opinions] == [
-        ("ann", "legal", "look")
-    ]
+    [opinion] = leased(client, bearer_of(engine, lea), escalated=True).json()["opinions"]
+    told = (opinion["pseudonym"], opinion["reason"], opinion["note"])
+    assert told == ("ann", "legal", "look")
 
 
 def test_my_day_says_nothing_of_what_it_was_for(
@@ -107,8 +95,8 @@ def test_my_day_says_nothing_of_what_it_was_for(
     assert [one["undoable"] for one in day["decisions"]] == [False, False, True, True]
     assert day["decisions"][0]["item_version"] is None
     assert not {"kind", "prob", "review_score", "text", "excerpt"} & set(day["decisions"][0])
-    other = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ben.id)}"}
-    assert client.get("/api/v1/me/day", headers=other).json()["decided"] == 0
+    theirs = client.get("/api/v1/me/day", headers=bearer_of(engine, ben)).json()
+    assert theirs["decided"] == 0
 
 
 def test_policy_and_preferences(client: TestClient, bearer: Headers, fill: Fill) -> None:

@@ -12,6 +12,7 @@ from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import access_tokens, accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.sessions import authenticate, open_session
+from review.console.visiting import plain
 from review.labelling import open_queues
 
 
@@ -38,10 +39,6 @@ def csrf(page: httpx.Response) -> dict[str, str]:
     found = re.search(r'name="csrf" value="([^"]*)"', page.text)
     assert found is not None
     return {"csrf": found[1]}
-
-
-def plain(page: httpx.Response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def account(engine: Engine, pseudonym: str) -> accounts.Account:

@@ -2,7 +2,6 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-import httpx
 import pytest
 from databases import unguarded
 from fastapi.testclient import TestClient
@@ -17,18 +16,13 @@ from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import dismissal, intake, leases, metrics
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import hidden
+from review.console.visiting import hidden, plain
 from review.labelling import escalate, held, label, open_queues
 
 New = Callable[..., NewItem]
 Fill = Callable[[int], None]
 
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}%(x)s</td><img src=x onerror=alert(1)>"
-
-
-@pytest.fixture
-def cora(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "cora", "lead")
 
 
 @pytest.fixture
@@ -46,10 +40,6 @@ def escalated(engine: Engine, person: Moderator, note: str = "look at this") -> 
     lease = held(engine, person)
     escalate(engine, person, lease, reason="severe", note=note)
     return lease.item.id
-
-
-def plain(page: httpx.Response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def test_the_queues_tell_ages_and_what_is_overdue_in_words(

@@ -8,10 +8,11 @@ from modwatch.review.console.app import create_app
 from modwatch.review.database import connect
 from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log import verification
-from modwatch.review.people import access_tokens, accounts, changes
+from modwatch.review.people import accounts, changes
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
+from review.console.visiting import bearer_of
 
 Fill = Callable[[int], None]
 Headers = dict[str, str]
@@ -111,8 +112,7 @@ def test_lookers_on_see_the_queue_and_lease_nothing(
 ) -> None:
     fill(2)
     for role in ("auditor", "ops", "admin"):
-        person = accounts.create_moderator(engine, role, role)
-        headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, person.id)}"}
+        headers = bearer_of(engine, accounts.create_moderator(engine, role, role))
         answer = client.post("/api/v1/leases", headers=headers)
         assert code((answer.status_code, answer.json())) == (403, "forbidden")
         one = client.get("/api/v1/queue", params={"day": "2026-01-01"}, headers=headers).json()

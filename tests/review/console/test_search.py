@@ -2,7 +2,6 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-import httpx
 import pytest
 from databases import unguarded
 from fastapi.testclient import TestClient
@@ -15,7 +14,7 @@ from modwatch.review.people import access_tokens, accounts, changes, sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import hidden
+from review.console.visiting import hidden, plain
 from review.labelling import label_next, open_queues
 
 New = Callable[..., NewItem]
@@ -29,10 +28,6 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     token = access_tokens.issue_token(engine, person.id)
     visitor.cookies.set(SESSION_COOKIE, sessions.open_session(engine, token))
     return {"Authorization": f"Bearer {token}"}
-
-
-def plain(page: httpx.Response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def test_a_comment_is_found_and_its_history_reported(

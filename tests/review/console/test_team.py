@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
@@ -17,18 +16,13 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import bearer_of, session_of
+from review.console.visiting import bearer_of, plain, session_of
 from review.labelling import label_all, open_queues, routed_like_gold, settle
 
 Make = Callable[..., NewItem]
 
 TODAY = datetime.now(UTC).date()
 NAMES = ("ann-the-first", "ben-the-second", "cai-the-third")
-
-
-@pytest.fixture
-def cora(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "cora", "lead")
 
 
 @pytest.fixture
@@ -60,10 +54,6 @@ def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
 
     known: set[str] = set()
     return put
-
-
-def plain(page: httpx.Response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def test_rates_from_thirty_confirmed_labels_on(

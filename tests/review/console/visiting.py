@@ -3,7 +3,9 @@
 import io
 import re
 import secrets
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
@@ -15,7 +17,14 @@ from fastapi.testclient import TestClient
 from posting import post
 from sqlalchemy import Engine, text
 
-from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
+from modwatch.common.connections import listen
+from modwatch.review.console.app import server
+from modwatch.review.console.request_context import (
+    CSRF_HEADER,
+    SESSION_COOKIE,
+    ConsoleOptions,
+    csrf_of,
+)
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import access_tokens, accounts, sessions
 from modwatch.review.people.accounts import Moderator
@@ -25,6 +34,20 @@ from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
 
 Headers = dict[str, str]
+
+
+@contextmanager
+def serving(engine: Engine, options: ConsoleOptions | None = None) -> Iterator[str]:
+    """Run the console in a thread; yield its address."""
+    console = server(engine, options) if options else server(engine)
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            console.should_exit = True
+            thread.join(timeout=30)
 
 
 def session_of(engine: Engine, person: Moderator) -> str:
@@ -38,6 +61,11 @@ def bearer_of(engine: Engine, person: Moderator) -> Headers:
 def by_cookie(session: str, **more: str) -> Headers:
     cookies = {SESSION_COOKIE: session, **more}
     return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+
+def plain(page: httpx.Response) -> str:
+    """Return the words of a page."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def hidden(page: httpx.Response, action: str = "") -> dict[str, str]:

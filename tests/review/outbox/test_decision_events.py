@@ -31,16 +31,6 @@ from review.labelling import cancel
 Fill = Callable[[int], None]
 
 
-@pytest.fixture
-def desk(engine: Engine) -> Desk:
-    return Desk(engine=engine)
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
-
-
 def messages(engine: Engine) -> list[Any]:
     with engine.connect() as connection:
         return list(connection.execute(select(outbox_message).order_by(outbox_message.c.id)))

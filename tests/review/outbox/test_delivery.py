@@ -44,11 +44,6 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def desk(engine: Engine) -> Desk:
-    return Desk(engine=engine)
-
-
-@pytest.fixture
 def decide(
     engine: Engine, fill: Callable[[int], None], desk: Desk, ann: Moderator
 ) -> Callable[[int], None]:

@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.comparisons import labels_of_comments
 from modwatch.review.quality_control.error_rates import (
@@ -30,11 +29,6 @@ Route = Callable[..., None]
 
 MONDAY = date(2026, 1, 5)
 FALSE_POSITIVE, FALSE_NEGATIVE = 0.05, 0.25
-
-
-@pytest.fixture
-def team(engine: Engine) -> list[Moderator]:
-    return [accounts.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from sqlalchemy import Engine, select, text
 from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.review.erasure import erase_reviews
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import (
     GoldComment,
@@ -31,11 +30,6 @@ from modwatch.review.tables import gold_comment, review_item
 from review.labelling import held_escalated, label, label_next
 
 Make = Callable[..., NewItem]
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def gold(comment_id: str, label: int = 1, **more: str) -> GoldComment:

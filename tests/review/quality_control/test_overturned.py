@@ -27,16 +27,6 @@ Route = Callable[..., None]
 
 
 @pytest.fixture
-def team(engine: Engine) -> list[Moderator]:
-    return [accounts.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
-
-
-@pytest.fixture
 def route(engine: Engine, new_item: Make, day: date) -> Route:
     """Queue comments with these ids, and confirmations of all of their labels."""
 

@@ -29,16 +29,6 @@ Route = Callable[..., None]
 
 
 @pytest.fixture
-def cai(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "cai", "moderator")
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
-
-
-@pytest.fixture
 def route(engine: Engine, new_item: Make, day: date) -> Route:
     """Queue `c0` with confirmations of these first labels."""
 
@@ -103,6 +93,22 @@ def test_a_label_is_confirmed_if_it_is_one_of_those(
     assert statuses(engine) == ["decided", "waiting" if opened else "blocked", "blocked"]
     assert (leases.lease(engine, ben.id) is not None) == opened
     assert leases.lease(engine, ann.id) is None
+
+
+def test_a_third_person_labels_where_two_differ(
+    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
+) -> None:
+    route(0, 1)
+    label_next(engine, ann, 1)
+    second = label_next(engine, ben, 1)
+    assert confirmed(engine, day) == [(2, 1, 1, "ben")]
+    assert leases.lease(engine, cai.id) is None
+    label(engine, ben, undone(engine, second), 0)
+    assert leases.lease(engine, ann.id) is leases.lease(engine, ben.id) is None
+    assert confirmed(engine, day) == [(2, 0, 1, "ben")]
+    label_next(engine, cai, 1)
+    assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 1, 1, "cai")]
+    assert verification.verify_log(engine).intact
 
 
 def test_an_undone_first_label_closes_both_rounds_until_it_is_given_again(

@@ -24,11 +24,6 @@ New = Callable[..., NewItem]
 GENERAL = Criteria(queue="general")
 
 
-@pytest.fixture
-def cora(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "cora", "lead")
-
-
 def close(
     engine: Engine, lead: Moderator, criteria: Criteria = GENERAL, batch: int = 2
 ) -> Dismissal:

@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from datetime import date
 
-import pytest
 from databases import unguarded
 from sqlalchemy import Engine, text
 
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
@@ -44,13 +42,8 @@ def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = de
     return lease.item.comment_id
 
 
-@pytest.fixture
-def lead(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "leah", "lead")
-
-
 def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
-    engine: Engine, day: date, ann: Moderator, lead: Moderator, new_item: Make
+    engine: Engine, day: date, ann: Moderator, lea: Moderator, new_item: Make
 ) -> None:
     assert unlabelled(engine, day) is None
     items = [new_item(f"c{n}", n + 1) for n in range(5)]
@@ -60,7 +53,7 @@ def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
     assert skip_next(engine, ann) == "c1"
     assert skip_next(engine, ann, deciding.escalate) == "c2"
     criteria = Criteria(comment_ids=("c3",))
-    begun = dismissal.start(engine, lead.id, criteria, "spam", expected=1)
+    begun = dismissal.start(engine, lea.id, criteria, "spam", expected=1)
     dismissal.resume(engine, begun.id)
     assert unlabelled(engine, day) is None
     end_review(engine)
@@ -107,13 +100,13 @@ def test_follow_ups_come_before_older_items_and_again_is_the_same(
 
 
 def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
-    engine: Engine, day: date, ann: Moderator, lead: Moderator, fill: Callable[[int], None]
+    engine: Engine, day: date, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(2)
     for _ in range(2):
         skip_next(engine, ann, deciding.escalate)
     serve_first(engine, day, ["c1"])
-    lease = held_escalated(engine, lead)
+    lease = held_escalated(engine, lea)
     assert lease.item.comment_id == "c1"
 
 

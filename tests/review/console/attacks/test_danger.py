@@ -12,7 +12,6 @@ from modwatch.monitoring.incidents.operations import alert_severe_escalations
 from modwatch.monitoring.incidents.rules import EVERYTHING
 from modwatch.review import workload
 from modwatch.review.console.decision_choices import choices_of
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy
 from modwatch.review.queue import deciding, intake
@@ -32,11 +31,6 @@ class Recorder:
 
     def send(self, alert: Alert) -> None:
         self.sent.append(alert)
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:

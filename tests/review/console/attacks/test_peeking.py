@@ -25,13 +25,8 @@ from review.labelling import a_later_day, label_next
 
 
 @pytest.fixture
-def lead(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
-
-
-@pytest.fixture
-def ask(client: TestClient, engine: Engine, lead: Moderator) -> Callable[..., Any]:
-    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lead.id)}"}
+def ask(client: TestClient, engine: Engine, lea: Moderator) -> Callable[..., Any]:
+    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lea.id)}"}
 
     def send(method: str, path: str, **body: object) -> Any:
         json = {"json": body} if method == "POST" else {}
@@ -54,7 +49,7 @@ def everything(ask: Callable[..., Any], item_id: int, comment_id: str) -> list[A
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_an_ordinary_item_and_a_confirmation_look_alike(
-    engine: Engine, ask: Callable[..., Any], lead: Moderator, ann: Moderator, ben: Moderator,
+    engine: Engine, ask: Callable[..., Any], lea: Moderator, ann: Moderator, ben: Moderator,
     new_item: Callable[..., NewItem], day: date, number: int,
 ) -> None:  # fmt: skip
     more = [{"kind": "confirmation", "round": value} for value in (2, 3)]
@@ -67,7 +62,7 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
     for _ in range(2):  # held, and again after it was given back
         held = {}
         for _ in range(2):
-            lease = leases.lease(engine, lead.id)
+            lease = leases.lease(engine, lea.id)
             assert lease is not None
             held[lease.item.comment_id] = lease
         second, ordinary = (everything(ask, held[name].item.id, name) for name in ("both", "plain"))
@@ -75,16 +70,16 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
         assert "item_not_found" in str(ordinary[0])
         assert ordinary[1] == {"items": [], "cursor": None}
         for each in held.values():
-            leases.release(engine, lead.id, each.item.id, each.token)
+            leases.release(engine, lea.id, each.item.id, each.token)
 
 
 def test_a_token_of_fewer_scopes_does_not_show_more(
-    engine: Engine, client: TestClient, lead: Moderator, new_item: Callable[..., NewItem], day: date
+    engine: Engine, client: TestClient, lea: Moderator, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """A lead who holds an item in the browser, and asks with a token that may not review."""
     intake.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
-    assert leases.lease(engine, lead.id) is not None
-    token = access_tokens.issue_token(engine, lead.id, scopes=["lead", "decisions:read"])
+    assert leases.lease(engine, lea.id) is not None
+    token = access_tokens.issue_token(engine, lea.id, scopes=["lead", "decisions:read"])
     bearer = {"Authorization": f"Bearer {token}"}
     for comment_id in ("held", "open"):
         body = {"comment_id": comment_id}

@@ -1,6 +1,5 @@
 """Someone who guesses passwords, and claims another address with every guess."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,11 +7,9 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from modwatch.common.connections import listen
-from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people.throttle import FAILURES_PER_ADDRESS
-from review.console.visiting import hidden
+from review.console.visiting import hidden, serving
 
 pytestmark = pytest.mark.usefixtures("fast_hashes")
 
@@ -23,30 +20,18 @@ Guess = Callable[[str], int]
 @contextmanager
 def guesses(engine: Engine, *trusted_proxies: str) -> Iterator[Guess]:
     """Yield a guess at a real server on loopback; every guess is for another name."""
-    console = server(engine, ConsoleOptions(trusted_proxies=trusted_proxies))
-    with listen("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
-        thread.start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        try:
-            with httpx.Client(base_url=url, transport=httpx.HTTPTransport(retries=5)) as client:
-                names = iter(range(1_000))
+    options = ConsoleOptions(trusted_proxies=trusted_proxies)
+    transport = httpx.HTTPTransport(retries=5)
+    with serving(engine, options) as url, httpx.Client(base_url=url, transport=transport) as client:
+        names = iter(range(1_000))
 
-                def guess(forwarded_for: str) -> int:
-                    form = {"pseudonym": f"name {next(names)}", "password": "wrong, invented"}
-                    page = client.get("/login")
-                    form |= hidden(page, "login")
-                    answer = client.post(
-                        "/login",
-                        data=form,
-                        headers={"X-Forwarded-For": forwarded_for},
-                    )
-                    return answer.status_code
+        def guess(forwarded_for: str) -> int:
+            form = {"pseudonym": f"name {next(names)}", "password": "wrong, invented"}
+            form |= hidden(client.get("/login"), "login")
+            headers = {"X-Forwarded-For": forwarded_for}
+            return client.post("/login", data=form, headers=headers).status_code
 
-                yield guess
-        finally:
-            console.should_exit = True
-            thread.join(timeout=30)
+        yield guess
 
 
 def test_no_one_chooses_their_own_address(engine: Engine) -> None:

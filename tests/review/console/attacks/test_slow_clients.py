@@ -3,18 +3,17 @@
 import contextlib
 import resource
 import socket
-import threading
 import time
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from sqlalchemy import Engine
 
 from modwatch.common import connections
-from modwatch.common.connections import listen
-from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
+from review.console.visiting import serving
 
 #: Shorter than in earnest, so that the tests are.
 HEADER, BODY, READ = 1.0, 2.0, 2.0
@@ -26,23 +25,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(connections, f"{name}_SECONDS", seconds)
 
 
-@contextlib.contextmanager
-def serving(engine: Engine, *proxies: str) -> Iterator[tuple[str, int]]:
-    console = server(engine, ConsoleOptions(trusted_proxies=proxies))
-    with listen("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield listener.getsockname()
-        finally:
-            console.should_exit = True
-            thread.join(timeout=30)
-
-
 @pytest.fixture
 def at(engine: Engine) -> Iterator[tuple[str, int]]:
-    with serving(engine) as address:
-        yield address
+    with serving(engine) as url:
+        yield place(url)
+
+
+def place(url: str) -> tuple[str, int]:
+    return urlsplit(url).hostname or "", urlsplit(url).port or 0
 
 
 @contextlib.contextmanager
@@ -148,8 +138,9 @@ def test_neither_one_address_nor_many_use_up_the_process(
 ) -> None:
     monkeypatch.setattr(connections, limit, 20)
     monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
-    with serving(engine, *proxies) as at, opened(at, 40, b"GET /liv") as sockets:
-        assert answers(at)  # the newest request finds room
+    options = ConsoleOptions(trusted_proxies=tuple(proxies))
+    with serving(engine, options) as url, opened(place(url), 40, b"GET /liv") as sockets:
+        assert answers(place(url))  # the newest request finds room
         left = still_open(sockets)
         assert left == 40 if most == 40 else left <= most
 

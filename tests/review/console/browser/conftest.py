@@ -1,6 +1,5 @@
 """A console that listens, and a browser that moderators might have."""
 
-import threading
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
@@ -9,13 +8,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
-from modwatch.common.connections import listen
-from modwatch.review.console.app import server
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import session_of
+from review.console.visiting import serving, session_of
 
 #: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
 SETTLE = 280
@@ -36,13 +33,8 @@ TWICE = """
 
 @pytest.fixture(scope="module")
 def address(session_engine: Engine) -> Iterator[str]:
-    with listen("127.0.0.1", 0) as listener:
-        running = server(session_engine)
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        running.should_exit = True
-        thread.join(30)
+    with serving(session_engine) as url:
+        yield f"{url}/"
 
 
 @pytest.fixture
