@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from databases import unguarded
+from databases import execute, unguarded
 from sqlalchemy import Engine, insert, select, text
 
 from modwatch.review.log.decision_log import Decision
@@ -115,8 +115,7 @@ def routed_like_gold(engine: Engine, day: date, n: int = 60) -> None:
 
 def a_later_day(engine: Engine) -> None:
     """Let the items be queued days ago, so that the rules let confirmations be served."""
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '3 days'"))
+    execute(engine, "UPDATE review_item SET queued_at = queued_at - interval '3 days'")
 
 
 def settle(engine: Engine) -> None:

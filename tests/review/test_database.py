@@ -1,6 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from databases import scalar
 from sqlalchemy import text
 
 from modwatch.common.errors import DatabaseError
@@ -12,8 +13,7 @@ def test_socket_urls_connect_in_utc_and_others_are_refused(path_server: Embedded
     address = path_server.server_url.split("://", 1)[1]
     for scheme in ("postgresql", "postgresql+psycopg"):
         engine = connect(f"{scheme}://{address}")
-        with engine.connect() as connection:
-            assert connection.scalar(text("SHOW timezone")) == "UTC"
+        assert scalar(engine, "SHOW timezone") == "UTC"
         engine.dispose()
     for url in ("sqlite:///queue.db", "mysql://host/queue", "not a url"):
         with pytest.raises(DatabaseError, match="postgresql://"):
@@ -33,8 +33,8 @@ def test_a_connection_that_breaks_is_a_database_error(path_server: EmbeddedServe
     engine = connect(path_server.server_url)
     with engine.connect() as connection, pytest.raises(DatabaseError, match="cannot be reached"):
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
-    with engine.connect() as connection:  # and the pool goes on
-        assert connection.scalar(text("SELECT 1")) == 1
+    # and the pool goes on
+    assert scalar(engine, "SELECT 1") == 1
     engine.dispose()
 
 
@@ -44,6 +44,5 @@ def test_two_processes_may_create_one_database(path_server: EmbeddedServer) -> N
             asked = [path_server.server_url] * 4, [name] * 4
             (url,) = set(pool.map(create_database, *asked))
         engine = connect(url)
-        with engine.connect() as connection:
-            assert connection.scalar(text("SELECT current_database()")) == name
+        assert scalar(engine, "SELECT current_database()") == name
         engine.dispose()

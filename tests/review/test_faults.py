@@ -14,7 +14,8 @@ from threading import Thread
 import httpx
 import psutil
 import pytest
-from sqlalchemy import Engine, func, select, text
+from databases import execute
+from sqlalchemy import Engine, func, select
 
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
@@ -112,8 +113,7 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
             report = work(address, team, truth, concurrency=3)
             crash.join(timeout=120)
             # What was leased to people whose request broke off comes back when the lease ends.
-            with engine.begin() as connection:
-                connection.execute(text("UPDATE review_item SET leased_until = now()"))
+            execute(engine, "UPDATE review_item SET leased_until = now()")
             rest = work(address, team, truth)
         assert report.decisions + rest.decisions == _SHIFT
         assert metrics.counts(engine).decided == _SHIFT

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from databases import scalar
 from sqlalchemy import Engine, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
@@ -69,10 +70,7 @@ def test_an_older_server_is_refused(
     with pytest.raises(DatabaseError, match=r"PostgreSQL \d\d is not supported.* 99 or later"):
         upgrade(url)
     engine = connect(url)
-    with engine.connect() as connection:
-        assert (
-            connection.scalar(text("SELECT count(*) FROM pg_tables WHERE schemaname='public'")) == 0
-        )
+    assert scalar(engine, "SELECT count(*) FROM pg_tables WHERE schemaname='public'") == 0
     engine.dispose()
 
 

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 from itertools import count, product
 
 import pytest
-from databases import unguarded
+from databases import execute, scalar, tamper
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -121,8 +121,7 @@ def test_a_long_search_is_refused_kindly(engine: Engine, new_item: New, day: dat
     with pytest.raises(QueueError, match="choose fewer days"):
         search.find(engine, query, ADMIN, patience=timedelta(milliseconds=1))
     assert search.find(engine, SearchQuery(comment_id="c7"), ADMIN).items  # the next is as patient
-    with engine.connect() as connection:
-        assert connection.scalar(text("SHOW statement_timeout")) == "0"
+    assert scalar(engine, "SHOW statement_timeout") == "0"
 
 
 def history_of(engine: Engine, viewer: Viewer, comment_id: str) -> search.History:
@@ -264,8 +263,7 @@ def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
     label_next(engine, ann)
     label_next(engine, cora)
     add_gold(engine, [GoldComment(comment_id="known", text="x", label=1, source="p")])
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '15 days'"))
+    tamper(engine, "UPDATE decision SET decided_at = decided_at - interval '15 days'")
     assert found(engine, viewer) == []
     assert found(engine) == ["mine", "known"]
 
@@ -303,8 +301,7 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
     assert [(event.pseudonym, event.label) for event in result.events] == [("ann", 1)]
     with pytest.raises(ItemNotFoundError):
         history_of(engine, own(ann), "b")
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '14 days'"))
+    tamper(engine, "UPDATE decision SET decided_at = decided_at - interval '14 days'")
     assert found(engine, own(ann)) == []  # a retest of it may come now
     with pytest.raises(ItemNotFoundError):
         history_of(engine, own(ann), "a")
@@ -312,8 +309,7 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
 
 def test_queues_of_others_are_not_there(engine: Engine, new_item: New, day: date) -> None:
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET queue = 'de' WHERE comment_id = 'b'"))
+    execute(engine, "UPDATE review_item SET queue = 'de' WHERE comment_id = 'b'")
     viewer = replace(ADMIN, queues=frozenset({"de"}))
     assert found(engine, viewer) == ["b"]
     assert found(engine, viewer, queue="general") == []

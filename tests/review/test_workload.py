@@ -2,7 +2,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from databases import unguarded
+from databases import execute, tamper
 from sqlalchemy import Engine, text
 
 from modwatch.review import workload
@@ -42,13 +42,11 @@ def undo(engine: Engine, person: Moderator, decision_id: int) -> None:
 
 def age_items(engine: Engine) -> None:
     """Let item n be n hours old, and promised within two and a half hours."""
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "UPDATE review_item SET queued_at = now() - rank * interval '1 hour', "
-                "due_at = now() - rank * interval '1 hour' + interval '2.5 hours'"
-            )
-        )
+    execute(
+        engine,
+        "UPDATE review_item SET queued_at = now() - rank * interval '1 hour', "
+        "due_at = now() - rank * interval '1 hour' + interval '2.5 hours'",
+    )
 
 
 def only(engine: Engine) -> LaneWork:
@@ -68,8 +66,7 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
     label_next(engine, ann)  # one hour old
     escalate(engine, ann)  # two
     held(engine, ann)  # three
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET status = 'blocked' WHERE rank = 6"))
+    execute(engine, "UPDATE review_item SET status = 'blocked' WHERE rank = 6")
     state = only(engine)
     assert (state.waiting, state.escalated, state.decided_today) == (2, 1, 1)
     assert state.overdue == 3  # three, four and five hours old; the blocked one does not count
@@ -99,8 +96,8 @@ def test_an_item_taken_back_brought_back_or_queued_anew_keeps_its_age(
     assert (only(engine).waiting, workload.holders(engine)) == (1, [])
     label_next(engine, ann)
     assert (only(engine).decided_today, only(engine).oldest_seconds) == (1, None)
-    with unguarded(engine) as connection:  # yesterday's decisions are not today's
-        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '1 day'"))
+    # yesterday's decisions are not today's
+    tamper(engine, "UPDATE decision SET decided_at = decided_at - interval '1 day'")
     assert workload.overview(engine) == []
 
 
@@ -109,9 +106,8 @@ def test_queues_and_reasons_are_distinguished(
 ) -> None:
     items = [new_item("a"), new_item("b", 2, reason="toxicity"), new_item("c", 3)]
     intake.enqueue(engine, items, day)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET queue = 'de' WHERE comment_id = 'c'"))
-        connection.execute(text("INSERT INTO lane VALUES ('de', 'uncertainty')"))
+    execute(engine, "UPDATE review_item SET queue = 'de' WHERE comment_id = 'c'")
+    execute(engine, "INSERT INTO lane VALUES ('de', 'uncertainty')")
     found = [(state.queue, state.reason, state.waiting) for state in workload.overview(engine)]
     assert found == [
         ("de", "uncertainty", 1),
@@ -221,8 +217,7 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
     """Of three ordinary items and one of `kind`, which is the only thing that changes."""
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE decision SET decided_at = decided_at - interval '1 hour'"))
+    tamper(engine, "UPDATE decision SET decided_at = decided_at - interval '1 hour'")
     intake.enqueue(engine, [new_item(f"c{n}", n + 2) for n in range(3)], day + timedelta(1))
     intake.enqueue(
         engine, [new_item("a", kind=kind)], day + 2 * timedelta(kind == "review"), kinds=[kind]

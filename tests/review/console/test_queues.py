@@ -3,7 +3,7 @@ from collections.abc import Callable
 from datetime import date
 
 import pytest
-from databases import unguarded
+from databases import execute, unguarded
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
@@ -47,13 +47,11 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
 ) -> None:
     fill(4)
     escalated(engine, ann)
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "UPDATE review_item SET queued_at = now() - interval '5 days 1 minute', "
-                "due_at = now() - interval '4 days' WHERE rank = 3"
-            )
-        )
+    execute(
+        engine,
+        "UPDATE review_item SET queued_at = now() - interval '5 days 1 minute', "
+        "due_at = now() - interval '4 days' WHERE rank = 3",
+    )
     leases.lease(engine, ann.id)
     page = lead.get("/lead")
     assert page.status_code == 200
@@ -158,8 +156,7 @@ def test_another_number_is_reported_and_asked_again(
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
     leases.lease(engine, ann.id)  # counts: a lead must not see by the number what they hold
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 5"))
+    execute(engine, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 5")
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.status_code == 409
     assert "4 items match now instead of 5" in plain(page)

@@ -3,9 +3,9 @@ from collections.abc import Callable
 from datetime import date
 
 import pytest
-from databases import unguarded
+from databases import tamper
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
@@ -207,8 +207,7 @@ def test_the_log_is_checked_on_demand(
     assert "The log is intact" in plain(page)
     witness = {"witness": first["witness"]}
     assert visitor.post("/api/v1/log/checks", json=witness, headers=headers).json()["intact"]
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE decision SET label = 0 WHERE id = 1"))
+    tamper(engine, "UPDATE decision SET label = 0 WHERE id = 1")
     page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
     assert "tampered with" in plain(page)
     assert "decision 1" in plain(page)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+from databases import execute
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from tabs import Tab
 
 from modwatch.review.console.request_context import csrf_of
@@ -67,8 +68,7 @@ def test_a_tab_of_an_earlier_version_has_its_items_again(tab: Tab, fill: Fill) -
 
 def test_a_session_that_ended_is_reported_as_json(tab: Tab, engine: Engine, fill: Fill) -> None:
     fill(1)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE moderator SET disabled_at = now()"))
+    execute(engine, "UPDATE moderator SET disabled_at = now()")
     headers = {"Cookie": f"modwatch_session={tab.session}", "X-Modwatch-Fragment": "1"}
     answer = tab.client.post("/next", json={}, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "access_denied")

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from databases import execute
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, event
 
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
@@ -30,8 +31,7 @@ def test_figures_of_the_queue(
     lease = held(engine, ann)
     label(engine, ann, lease)
     leases.lease(engine, ann.id)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET due_at = now() - interval '1 hour'"))
+    execute(engine, "UPDATE review_item SET due_at = now() - interval '1 hour'")
     fresh.get("/api/v1/items/7/lease")
     figures = fresh.get("/metrics", headers=scraper).text.splitlines()
     for line in (

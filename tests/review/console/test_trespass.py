@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from databases import unguarded
+from databases import execute, scalar, unguarded
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
@@ -177,17 +177,14 @@ def test_no_answer_tells_an_auditor_a_score_or_anybody_a_group(
         assert len(answers) > 10
         for where, answer in answers.items():
             assert GROUP not in answer, (role, where)
-    with engine.connect() as connection:  # what was asked deleted some, but not all
-        assert connection.scalar(text("SELECT count(*) FROM moderator_group")) > SMALLEST_DRAW
+    # what was asked deleted some, but not all
+    assert scalar(engine, "SELECT count(*) FROM moderator_group") > SMALLEST_DRAW
 
 
 def choose(engine: Engine) -> None:
     """Let everybody choose a group, and count in one."""
-    with engine.begin() as connection:
-        connection.execute(text("DELETE FROM moderator_group"))
-        connection.execute(
-            text(f"INSERT INTO moderator_group SELECT id, '{GROUP} ' || id FROM moderator")
-        )
+    execute(engine, "DELETE FROM moderator_group")
+    execute(engine, f"INSERT INTO moderator_group SELECT id, '{GROUP} ' || id FROM moderator")
     assert all(GROUP in counted for counted in counted_groups(engine).values())
 
 

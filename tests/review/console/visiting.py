@@ -11,11 +11,12 @@ from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
+from databases import execute, scalar
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from posting import post
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
 from modwatch.review.console.app import server
@@ -135,11 +136,7 @@ def _rows_of(parquet: bytes) -> str:
 
 def rows(engine: Engine) -> dict[str, int]:
     """Return how many rows every table has."""
-    with engine.connect() as connection:
-        return {
-            name: connection.scalar(text(f"SELECT count(*) FROM {name}")) or 0
-            for name in metadata.tables
-        }
+    return {name: scalar(engine, f"SELECT count(*) FROM {name}") or 0 for name in metadata.tables}
 
 
 def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[str, Moderator]:
@@ -168,6 +165,5 @@ def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[st
         key="k", topic="t", series="s", sequence=1, dt=day, payload={"text": "x"}
     )
     post(engine, message, ["channel"])
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE outbox_delivery SET dead_at = now(), attempts = 1"))
+    execute(engine, "UPDATE outbox_delivery SET dead_at = now(), attempts = 1")
     return who

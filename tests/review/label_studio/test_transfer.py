@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import execute
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, text
@@ -398,8 +399,7 @@ def test_another_label_or_text_than_before_is_refused(engine: Engine) -> None:
 
 def test_an_account_that_can_log_in_takes_no_labels(engine: Engine) -> None:
     load(engine, task("c1", annotation()))
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE moderator SET disabled_at = NULL"))
+    execute(engine, "UPDATE moderator SET disabled_at = NULL")
     with pytest.raises(QueueError, match=r"label-studio-7 .* is enabled; disable it"):
         load(engine, task("c2", annotation()))
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from databases import unguarded
+from databases import execute, unguarded
 from formulas import FORMULAS
 from sqlalchemy import Engine, text
 
@@ -195,11 +195,9 @@ def test_memory_does_not_grow_with_the_log(
         finally:
             tracemalloc.stop()
 
-    with engine.begin() as connection:
-        connection.execute(text(MANY), {"first": 1, "last": 750})
+    execute(engine, MANY, first=1, last=750)
     small = peak()
-    with engine.begin() as connection:
-        connection.execute(text(MANY), {"first": 751, "last": 3_000})
+    execute(engine, MANY, first=751, last=3_000)
     assert peak() < 1.5 * small
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 import pytest
-from databases import owner_url
+from databases import execute, owner_url, scalar
 from malformed import ACTIONS, SHAPES, spoil, without_rules
 from sqlalchemy import Engine, text
 
@@ -70,8 +70,7 @@ def test_an_event_that_lacks_what_it_records_is_named(engine: Engine, ann: Moder
         for subject in (None, ann.id):
             with engine.begin() as connection:
                 record_event(connection, action, actor_id=None, subject_id=subject)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE moderator SET role = 'admin'"))
+    execute(engine, "UPDATE moderator SET role = 'admin'")
     problems = verify_log(engine).problems
     malformed = [p for p in problems if re.fullmatch(r"event \d+ \(position \d+\) is malformed", p)]
     assert len(malformed) == 2 * len(ACTIONS[:-2]) - 2  # who is disabled or enabled says it all
@@ -81,8 +80,7 @@ def test_an_event_that_lacks_what_it_records_is_named(engine: Engine, ann: Moder
 def test_details_of_any_shape_are_read_without_an_error(engine: Engine) -> None:
     state = RecordedState()
     for shape in SHAPES:
-        with engine.connect() as connection:
-            document = connection.scalar(text(f"SELECT ({shape})".replace(":", r"\:")))
+        document = scalar(engine, f"SELECT ({shape})".replace(":", r"\:"))
         for action in ACTIONS[:-2]:
             for details in (document, f'{{"comment_id": {document}, "queues": {document}}}'):
                 state.add(action, 1, details, date.max)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import execute
 from desk import Desk
 from posting import post
 from sqlalchemy import Connection, Engine, select, text
@@ -243,8 +244,7 @@ def test_it_stops_when_it_is_told_to_and_says_when_the_log_was_moved(
         desk.label(ann.id, f"c{number}")
     assert relay_decisions(engine, [], batch=1, go_on=lambda: False) == 1
     assert relay_decisions(engine, [], batch=1) == 2
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE outbox_cursor SET transaction_id = '99999999999'"))
+    execute(engine, "UPDATE outbox_cursor SET transaction_id = '99999999999'")
     with pytest.raises(DatabaseError, match="pg_resetwal"):
         relay_decisions(engine, [])
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from databases import unguarded
+from databases import tamper
 from desk import Desk
 from receivers import closed_port, webhook
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.common.webhooks import Answer
 from modwatch.review.database import connect
@@ -117,18 +117,15 @@ def test_it_waits_for_a_database_that_is_down(
 ) -> None:  # fmt: skip
     fill(1)
     away = connect(queue_url)
-    with unguarded(engine) as connection:
-        connection.execute(text("ALTER TABLE outbox_cursor RENAME TO away"))
+    tamper(engine, "ALTER TABLE outbox_cursor RENAME TO away")
     try:
         with webhook() as server, running(make(away, server.url)) as thread:
             with caplog.at_level(logging.WARNING):
                 wait_for(lambda: "apply the migrations" in caplog.text)
             assert thread.is_alive()
-            with unguarded(engine) as connection:
-                connection.execute(text("ALTER TABLE away RENAME TO outbox_cursor"))
+            tamper(engine, "ALTER TABLE away RENAME TO outbox_cursor")
             Desk(engine=engine).label(ann.id, "c0")
             wait_for(lambda: len(server.requests) == 1)
     finally:
         away.dispose()
-        with unguarded(engine) as connection:
-            connection.execute(text("ALTER TABLE IF EXISTS away RENAME TO outbox_cursor"))
+        tamper(engine, "ALTER TABLE IF EXISTS away RENAME TO outbox_cursor")

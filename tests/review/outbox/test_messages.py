@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from databases import unguarded
+from databases import tamper
 from posting import post
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select
 
 from modwatch.common.errors import AlertError
 from modwatch.review.outbox import messages as outbox
@@ -94,10 +94,7 @@ def test_what_is_old_expires_after_enough_failed_rounds(engine: Engine) -> None:
     post(engine, FIRST, ["webhook", "mail"])
     for _ in range(outbox.FEWEST_ATTEMPTS - 1):  # failed rounds alone expire nothing
         outbox.count_attempt(engine, "webhook")
-    with unguarded(engine) as connection:
-        connection.execute(
-            text("UPDATE outbox_message SET created_at = now() - interval '15 days'")
-        )
+    tamper(engine, "UPDATE outbox_message SET created_at = now() - interval '15 days'")
 
     def young(channel: str) -> list[OutboxMessage]:
         return outbox.pending(engine, channel, younger_than=dt.timedelta(days=14))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from databases import execute
 from sqlalchemy import Engine, text
 
 import modwatch
@@ -80,8 +81,7 @@ def test_a_person_counts_in_one_group_until_they_choose_another(
     found = []
     for _ in range(2):  # draws that nobody seeds differ
         found.append(counted_groups(engine))
-        with engine.begin() as connection:
-            connection.execute(text("UPDATE moderator_group SET counted_as = NULL"))
+        execute(engine, "UPDATE moderator_group SET counted_as = NULL")
     assert found[0] != found[1]
 
 
@@ -107,8 +107,7 @@ def test_the_group_of_an_account_that_ends_is_deleted(engine: Engine, ann: Moder
     assert stored(engine) == {}
     assert [event.action for event in recent_events(engine)] == ["enable", "disable", "create"]
     # So is that of someone to whom the provider gives no role.
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE moderator SET oidc_subject = 'i|s'"))
+    execute(engine, "UPDATE moderator SET oidc_subject = 'i|s'")
     changes.describe_group(engine, ann.id, "north")
     withdraw(engine, "i|s")
     assert stored(engine) == {}

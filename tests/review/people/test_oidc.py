@@ -11,8 +11,9 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from databases import scalars
 from joserfc.jwk import RSAKey
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select
 
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.events import recent_events
@@ -293,8 +294,7 @@ def test_secrets_stay_out_of_sight(
     assert options.client_secret not in repr(options)
     assert provider.begin().cookie not in repr(provider.begin())
     enter()
-    with engine.connect() as connection:
-        events = connection.scalars(text("SELECT details::text FROM event")).all()
+    events = scalars(engine, "SELECT details::text FROM event")
     created, logged_in = map(json.loads, events)
     assert created.keys() == {"pseudonym", "role", "by_oidc"}
     assert logged_in == {"by": "provider", "network": ""}

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, text
+from databases import execute, scalars
+from sqlalchemy import Engine, event
 
 from modwatch.common.errors import AccessDeniedError
 from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
@@ -31,22 +32,19 @@ def works(engine: Engine, session: str) -> bool:
 
 def pass_time(engine: Engine, minutes: float) -> None:
     """Let what stands in the table be `minutes` older."""
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "UPDATE access_token SET created_at = created_at - :past, "
-                "expires_at = expires_at - :past, revoked_at = revoked_at - :past"
-            ),
-            {"past": timedelta(minutes=minutes)},
-        )
+    execute(
+        engine,
+        "UPDATE access_token SET created_at = created_at - :past, "
+        "expires_at = expires_at - :past, revoked_at = revoked_at - :past",
+        past=timedelta(minutes=minutes),
+    )
 
 
 def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moderator) -> None:
     token = access_tokens.issue_token(engine, ann.id, lifetime=timedelta(hours=1))
     session = sessions.open_session(engine, token)
     assert sessions.authenticate(engine, session, "session") == ann
-    with engine.connect() as connection:
-        ends = connection.scalars(text("SELECT DISTINCT expires_at FROM access_token")).all()
+    ends = scalars(engine, "SELECT DISTINCT expires_at FROM access_token")
     assert len(ends) == 1
     for purpose, given in (("api", session), ("session", token)):
         with pytest.raises(AccessDeniedError):

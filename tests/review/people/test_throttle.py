@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from databases import execute
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import AccessDeniedError, ThrottledError
@@ -10,11 +11,11 @@ from modwatch.review.people import throttle
 
 
 def pass_time(engine: Engine, minutes: float) -> None:
-    with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE login_attempt SET failed_at = failed_at - :past"),
-            {"past": timedelta(minutes=minutes)},
-        )
+    execute(
+        engine,
+        "UPDATE login_attempt SET failed_at = failed_at - :past",
+        past=timedelta(minutes=minutes),
+    )
 
 
 def rows(engine: Engine) -> int:

@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
-from databases import unguarded
+from databases import execute, tamper
 from moderator_groups import count_as_chosen
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
 from modwatch.review.people import accounts, changes
@@ -222,8 +222,8 @@ def test_groups_are_shown_from_a_size_on(
     with pytest.raises(QueueError, match="at least 5"):
         agreement_by_group(engine, *period, least_people=4)
     changes.describe_group(engine, staff[12].id, "north")
-    with engine.begin() as connection:  # not the group that they chose
-        connection.execute(text("UPDATE moderator_group SET counted_as = 'south'"))
+    # not the group that they chose
+    execute(engine, "UPDATE moderator_group SET counted_as = 'south'")
     (south,) = agreement_by_group(engine, *period, least_people=5)
     assert (south.group, south.people) == ("south", 10)
     # Everybody less the shown group would be the four of the south.
@@ -272,9 +272,9 @@ def test_the_log_is_read_by_its_days(
     add_gold(engine, panel(5))
     check(engine, gold=1.0)
     label_all(engine, ann, truth)
-    with unguarded(engine) as connection:  # nothing but a test may
-        connection.execute(text("UPDATE decision SET decided_at = '2026-03-05 23:59:59.999999+00'"))
-        connection.execute(text("UPDATE gold_comment SET added_at = '2026-01-01'"))
+    # nothing but a test may
+    tamper(engine, "UPDATE decision SET decided_at = '2026-03-05 23:59:59.999999+00'")
+    tamper(engine, "UPDATE gold_comment SET added_at = '2026-01-01'")
     fifth = date(2026, 3, 5)
     for first, last, n in (
         (fifth, fifth, 5),

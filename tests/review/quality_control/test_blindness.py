@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from databases import unguarded
+from databases import tamper, unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.review.people.accounts import Moderator
@@ -113,6 +113,5 @@ def test_confirmations_are_served_among_the_items_of_the_next_day(
         lease_token=lease.token, label=1, idempotency_key="a",
     )  # fmt: skip
     assert leases.lease(engine, ben.id, lanes=rules) is None
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '1 day'"))
+    tamper(engine, "UPDATE review_item SET queued_at = queued_at - interval '1 day'")
     assert leases.lease(engine, ben.id, lanes=rules) is not None

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import execute
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select
 
 from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
@@ -266,16 +267,15 @@ def test_a_leads_correction_settles_and_ones_own_does_not(
 
 def test_retired_gold_waits_for_no_one(engine: Engine, ann: Moderator, day: date) -> None:
     add_gold(engine, [gold("g1")])
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "INSERT INTO review_item (dt, comment_id, kind, text, reason, stratum, "
-                "inclusion_probability, rank, review_score, prob, uncertainty, model_version, "
-                "reserved_for) VALUES (:dt, 'g1', 'gold', 'invented', 'gold', 0, 1, 1, 0, 0.5, "
-                "0.25, '', :person)"
-            ),
-            {"dt": day, "person": ann.id},
-        )
+    execute(
+        engine,
+        "INSERT INTO review_item (dt, comment_id, kind, text, reason, stratum, "
+        "inclusion_probability, rank, review_score, prob, uncertainty, model_version, "
+        "reserved_for) VALUES (:dt, 'g1', 'gold', 'invented', 'gold', 0, 1, 1, 0, 0.5, "
+        "0.25, '', :person)",
+        dt=day,
+        person=ann.id,
+    )
     retire_gold(engine, ["g1"])
     assert leases.lease(engine, ann.id) is None
     with engine.connect() as connection:

@@ -8,8 +8,8 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from databases import unguarded
-from sqlalchemy import Engine, RowMapping, select, text
+from databases import tamper
+from sqlalchemy import Engine, RowMapping, select
 
 from modwatch.review.erasure import erase_reviews
 from modwatch.review.log.decision_log import Decision
@@ -48,11 +48,11 @@ def queue_some(engine: Engine, day: date = TODAY, **more: Any) -> Queued:
 
 def time_passes(engine: Engine, **ago: float) -> None:
     """Let everything in the log be so much older; nothing but a test may."""
-    with unguarded(engine) as connection:
-        connection.execute(
-            text("UPDATE decision SET decided_at = decided_at - CAST(:ago AS interval)"),
-            {"ago": timedelta(**ago)},
-        )
+    tamper(
+        engine,
+        "UPDATE decision SET decided_at = decided_at - CAST(:ago AS interval)",
+        ago=timedelta(**ago),
+    )
 
 
 def labelled_long_ago(
@@ -127,12 +127,9 @@ def test_fourteen_days_and_not_an_hour_less(
     engine: Engine, ann: Moderator, old_items: list[NewItem]
 ) -> None:
     labelled_long_ago(engine, ann, old_items)
-    with unguarded(engine) as connection:
-        connection.execute(
-            text(
-                "UPDATE decision SET decided_at = decided_at + interval '1 hour' WHERE position > 2"
-            )
-        )
+    tamper(
+        engine, "UPDATE decision SET decided_at = decided_at + interval '1 hour' WHERE position > 2"
+    )
     assert queue_some(engine).retests == 2
     assert len({row["comment_id"] for row in checks(engine)}) == 2
 
@@ -329,8 +326,7 @@ def test_the_draw_is_of_the_salt_and_reproducible(
     labelled_long_ago(engine, ann, old_items)
 
     def drawn(salt: str) -> set[str]:
-        with unguarded(engine) as connection:
-            connection.execute(text("DELETE FROM review_item WHERE kind IN ('retest', 'gold')"))
+        tamper(engine, "DELETE FROM review_item WHERE kind IN ('retest', 'gold')")
         queue_some(engine, salt=salt)
         return {row["comment_id"] for row in checks(engine)}
 

@@ -2,7 +2,8 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 import pytest
-from sqlalchemy import Engine, text
+from databases import execute
+from sqlalchemy import Engine
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.log import labels, verification
@@ -63,8 +64,7 @@ def test_an_escalation_can_be_undone_and_a_skip_or_an_undo_cannot(
         undo(engine, moderator_id=ann.id, decision_id=2, idempotency_key="again")
     # Others have it when the lease runs out.
     assert leases.lease(engine, ben.id) is None
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET leased_until = now()"))
+    execute(engine, "UPDATE review_item SET leased_until = now()")
     with pytest.raises(LeaseConflictError):
         label(engine, ann, back, 0)
     lease = held(engine, ben)

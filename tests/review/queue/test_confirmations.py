@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from databases import unguarded
+from databases import execute, tamper
 from sqlalchemy import Engine, text
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError
@@ -203,16 +203,13 @@ def test_what_the_same_person_stated_twice_never_counts(
     route(1)
     label_next(engine, ann, 1)
     for person, expected in ((ann, 0), (cai, 1)):
-        with engine.begin() as connection:
-            connection.execute(text("UPDATE review_item SET excluded = '{}'"))
+        execute(engine, "UPDATE review_item SET excluded = '{}'")
         label_next(engine, person, expected)
     assert statuses(engine) == ["decided"] * 3
     assert confirmed(engine, day) == [(3, 1, 1, "cai")]
-    with unguarded(engine) as connection:
-        connection.execute(
-            text("UPDATE decision SET moderator_id = :id, position = position + 10 * id"),
-            {"id": ben.id},
-        )
+    tamper(
+        engine, "UPDATE decision SET moderator_id = :id, position = position + 10 * id", id=ben.id
+    )
     assert confirmed(engine, day) == []
 
 
@@ -348,8 +345,7 @@ def test_a_forged_first_label_shows(
     label_next(engine, ann, 1)
     label_next(engine, ben, 1)
     assert verification.verify_log(engine).intact
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET first_label = 0 WHERE round = 2"))
+    execute(engine, "UPDATE review_item SET first_label = 0 WHERE round = 2")
     changed, forged = verification.verify_log(engine).problems
     assert changed.endswith("has other values than when it was decided")
     assert forged.endswith("confirms a label that the comment never got")
@@ -362,8 +358,7 @@ def test_what_simultaneous_changes_leave_is_settled_later(
     route(1)
     label_next(engine, ann, 1)
     label_next(engine, ben, 0)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET status = 'blocked' WHERE round = 3"))
+    execute(engine, "UPDATE review_item SET status = 'blocked' WHERE round = 3")
     assert leases.lease(engine, cai.id) is None
     assert settle_days(engine, [day]) == 1
     assert held(engine, cai).item.comment_id == "c0"

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from databases import execute
 from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
@@ -58,8 +59,7 @@ def test_items_come_by_rank_and_by_how_long_they_waited(
     engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date
 ) -> None:
     intake.enqueue(engine, [new_item("second", 2), new_item("first", 1)], day)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET serve_by = serve_by - interval '13 hours'"))
+    execute(engine, "UPDATE review_item SET serve_by = serve_by - interval '13 hours'")
     intake.enqueue(engine, [new_item("later", 1)], day + timedelta(days=1))
     served = [held(engine, ann).item.comment_id for _ in range(3)]
     assert served == ["first", "second", "later"]
@@ -84,8 +84,7 @@ def test_a_decision_says_what_was_decided(engine: Engine, ann: Moderator, fill: 
     assert done.seconds is not None
     assert 0 < done.seconds <= (done.decided_at - lease.claimed_at).total_seconds()
     lease = held(engine, ann)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET claimed_at = now() + interval '1 day'"))
+    execute(engine, "UPDATE review_item SET claimed_at = now() + interval '1 day'")
     assert label(engine, ann, lease, key="m").seconds == 0
 
 

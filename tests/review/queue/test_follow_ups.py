@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import date
 
-from databases import unguarded
-from sqlalchemy import Engine, text
+from databases import tamper
+from sqlalchemy import Engine
 
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
@@ -20,14 +20,12 @@ LATER = date(2026, 1, 2)
 
 def end_review(engine: Engine) -> None:
     """Let the deadline of all items pass."""
-    with unguarded(engine) as connection:
-        connection.execute(
-            text(
-                "UPDATE review_item SET due_at = due_at - interval '3 days', "
-                "queued_at = queued_at - interval '3 days', "
-                "serve_by = serve_by - interval '3 days'"
-            )
-        )
+    tamper(
+        engine,
+        "UPDATE review_item SET due_at = due_at - interval '3 days', "
+        "queued_at = queued_at - interval '3 days', "
+        "serve_by = serve_by - interval '3 days'",
+    )
 
 
 def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = deciding.skip) -> str:

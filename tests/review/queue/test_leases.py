@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from threading import Barrier
 
 import pytest
-from databases import unguarded
+from databases import execute, scalar, tamper
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
@@ -26,14 +26,12 @@ MINUTE = timedelta(minutes=1)
 
 def age(engine: Engine, minutes: float) -> None:
     """Let time pass for every lease."""
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "UPDATE review_item SET claimed_at = claimed_at - make_interval(secs => :s), "
-                "leased_until = leased_until - make_interval(secs => :s)"
-            ),
-            {"s": 60 * minutes},
-        )
+    execute(
+        engine,
+        "UPDATE review_item SET claimed_at = claimed_at - make_interval(secs => :s), "
+        "leased_until = leased_until - make_interval(secs => :s)",
+        s=60 * minutes,
+    )
 
 
 def test_a_heartbeat_holds_the_item_for_an_hour_at_most(
@@ -149,13 +147,9 @@ def test_routing_again_keeps_the_promise_of_the_first_time(
     engine: Engine, new_item: Make, day: date
 ) -> None:
     intake.enqueue(engine, [new_item("c1")], day)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET queued_at = now() - interval '20 hours'"))
+    execute(engine, "UPDATE review_item SET queued_at = now() - interval '20 hours'")
     intake.enqueue(engine, [new_item("c1", prob=0.4)], day)
-    with engine.connect() as connection:
-        left = connection.scalar(
-            text("SELECT extract(epoch FROM due_at - now()) / 3600 FROM review_item")
-        )
+    left = scalar(engine, "SELECT extract(epoch FROM due_at - now()) / 3600 FROM review_item")
     assert float(left) == pytest.approx(4, abs=0.01)
 
 
@@ -166,18 +160,15 @@ def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
     unlike = [shown | {name: None} for name in shown] + [shown | {"text": "long " * 40}]
     items = [new_item(f"c{k}", k + 1, **more) for k, more in enumerate([*unlike, shown, shown])]
     intake.enqueue(engine, [*items, new_item("mine", 9, **shown)], day)
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "UPDATE review_item SET reserved_for = :ann, serve_after = 1, "
-                "serve_by = '2020-01-01' WHERE comment_id = 'mine'"
-            ),
-            {"ann": ann.id},
-        )
+    execute(
+        engine,
+        "UPDATE review_item SET reserved_for = :ann, serve_after = 1, "
+        "serve_by = '2020-01-01' WHERE comment_id = 'mine'",
+        ann=ann.id,
+    )
     for places in (["c0", "c1", "c2", "c3", "c4"], ["c1", "c2", "c3", "mine", "c4"]):
         assert [held(engine, ann).item.comment_id for _ in places] == places
-        with engine.begin() as connection:
-            connection.execute(text("UPDATE review_item SET leased_until = now()"))
+        execute(engine, "UPDATE review_item SET leased_until = now()")
         skipped = held(engine, ann)
         skip(engine, ann, skipped)
     assert [held(engine, ben).item.comment_id for _ in range(6)] == [f"c{k}" for k in range(6)]
@@ -290,9 +281,8 @@ def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
     ann = accounts.create_moderator(engine, "ann", "moderator")
     ben = accounts.create_moderator(engine, "ben", "moderator")
     whose = {"": None, "mine": ann.id, "hers": ben.id}
-    with unguarded(engine) as connection:
-        connection.execute(text("DELETE FROM review_item"))
-        connection.execute(text("DELETE FROM lane"))
+    tamper(engine, "DELETE FROM review_item")
+    tamper(engine, "DELETE FROM lane")
     intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(len(rows))], day)
     with engine.begin() as connection:
         for rank, (name, reason, status, reserved, excluded, busy) in enumerate(rows, 1):

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date, timedelta
 
+from databases import execute
 from sqlalchemy import Engine, text
 
 from modwatch.review.people import accounts
@@ -61,11 +62,8 @@ def test_every_status_has_its_place(
 
 def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int], None]) -> None:
     fill(3)
-    with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
-        )
-        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 3"))
+    execute(engine, "UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
+    execute(engine, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 3")
     ages = metrics.queue_ages(engine)
     assert ages.items == 2
     assert ages.median_seconds is not None

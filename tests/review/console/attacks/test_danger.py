@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 import pytest
+from databases import execute
 from sqlalchemy import Engine, text
 
 from modwatch.monitoring.incidents.channels import Channel
@@ -95,10 +96,7 @@ def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine: Engine, c
     channels: list[Channel] = [channel]
     for _ in range(3):
         alert_severe_escalations(engine, channels, "http://console/lead")
-    with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE review_item SET severe_due_at = severe_due_at - interval '2h'")
-        )
+    execute(engine, "UPDATE review_item SET severe_due_at = severe_due_at - interval '2h'")
     for _ in range(2):
         alert_severe_escalations(engine, channels, "http://console/lead")
     states = [(alert.facts["item"], alert.facts["state"]) for alert in channel.sent]

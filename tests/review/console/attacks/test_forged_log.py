@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from databases import Uncommitted, unguarded
+from databases import Uncommitted, scalar, tamper, unguarded
 from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
 from modwatch.common.errors import DatabaseError
@@ -339,14 +339,10 @@ def test_the_time_goes_forward_when_the_clock_does_not(
     problems = verify_log(engine).problems  # until the hour is over
     assert all("is dated after the time of its verification" in problem for problem in problems)
     # A time that is absurd does not spread.
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE decision SET decided_at = '9999-01-01' WHERE id = 8"))
-        connection.execute(text("UPDATE event SET happened_at = '9999-01-01'"))
+    tamper(engine, "UPDATE decision SET decided_at = '9999-01-01' WHERE id = 8")
+    tamper(engine, "UPDATE event SET happened_at = '9999-01-01'")
     changes.change_role(engine, ann.id, "lead")
-    with engine.connect() as connection:
-        ahead = connection.scalar(
-            text("SELECT max(id) FROM event WHERE happened_at < '9999-01-01'")
-        )
+    ahead = scalar(engine, "SELECT max(id) FROM event WHERE happened_at < '9999-01-01'")
     assert ahead is not None
 
 

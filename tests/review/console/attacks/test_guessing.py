@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from databases import execute, scalar
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
@@ -90,14 +91,12 @@ class TestOneAccount:
     def test_what_was_known_long_ago_is_not(self, engine: Engine) -> None:
         device = new_device()
         log_in(engine, device=device)
-        with engine.begin() as connection:
-            connection.execute(text("UPDATE known_origin SET seen_at = seen_at - interval '31 d'"))
+        execute(engine, "UPDATE known_origin SET seen_at = seen_at - interval '31 d'")
         compared(engine, ["ann"] * 9, addresses(9))
         with pytest.raises(ThrottledError):
             log_in(engine, device=device)
         log_in(engine, "ben")
-        with engine.connect() as connection:
-            assert connection.scalar(text("SELECT count(*) FROM known_origin")) == 1
+        assert scalar(engine, "SELECT count(*) FROM known_origin") == 1
 
 
 class TestOneNetwork:
@@ -132,8 +131,7 @@ class TestEvents:
         assert seen(engine, "log_in_failed") == [("ann", HOME), ("ann", ELSEWHERE)]
 
     def test_a_flood_of_guesses_is_a_handful_of_events(self, engine: Engine) -> None:
-        with engine.connect() as connection:
-            before = connection.scalar(text("SELECT count(*) FROM event"))
+        before = scalar(engine, "SELECT count(*) FROM event")
         compared(engine, ["ann"] * 20, [HOME] * 20)
         compared(engine, [f"secret typed as name {n % 20}" for n in range(40)], [OFFICE] * 40)
         with engine.connect() as connection:

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from databases import execute
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 from tabs import Tab
@@ -93,10 +94,7 @@ def test_who_lost_the_queue_loses_its_items(
 ) -> None:
     [known] = tab.hold(1)
     tab.post("/leave", held=[known])
-    with engine.begin() as connection:
-        connection.execute(
-            text("INSERT INTO moderator_queue VALUES (:id, 'other')"), {"id": ann.id}
-        )
+    execute(engine, "INSERT INTO moderator_queue VALUES (:id, 'other')", id=ann.id)
     assert tab.hold(0, [known]) == []
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pyotp
 import pytest
+from databases import execute
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
@@ -142,8 +143,7 @@ def test_a_recovery_code_is_used_once(engine: Engine, device: Device) -> None:
 )
 def test_a_first_step_does_not_last(engine: Engine, device: Device, end: str) -> None:
     pending = first_step(engine)
-    with engine.begin() as connection:
-        connection.execute(text(end))
+    execute(engine, end)
     with pytest.raises(AccessDeniedError):
         second_step(engine, pending, device.now())
 

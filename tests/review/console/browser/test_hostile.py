@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine, text
+from databases import scalars
+from sqlalchemy import Engine
 
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
@@ -65,8 +66,7 @@ def test_nothing_in_a_comment_a_note_or_a_name_runs(
     assert desk.page.locator(".begin").count() == 3
     assert desk.page.evaluate("window.caught") is None
     assert desk.page.locator("iframe, svg, img, base, main style").count() == 0
-    with engine.connect() as connection:
-        notes = connection.scalars(text("SELECT note FROM decision ORDER BY id")).all()
+    notes = scalars(engine, "SELECT note FROM decision ORDER BY id")
     assert notes == [ATTACKS[0], None, None]
 
 
