@@ -1,6 +1,5 @@
 """Two consoles on one database, for one person and for two, at the same time."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -92,31 +91,6 @@ def test_one_item_decided_at_both_at_once_is_decided_once(
                 assert answers[0].json() == answers[1].json()
     log = verification.verify_log(engine)
     assert (log.decisions, log.intact) == (8, True)
-
-
-def test_two_people_at_two_consoles_share_the_work_and_no_item(
-    engine: Engine, consoles: Consoles, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
-    fill(40)
-    who = [bearer(engine, ann), bearer(engine, ben)]
-
-    def shift(number: int) -> list[int]:
-        """Each person works at both consoles, from two windows."""
-        console, headers = consoles[number % 2], who[number // 2]
-        done = []
-        while (answer := console.post("/api/v1/leases", headers=headers)).status_code == 201:
-            lease = answer.json()
-            decided = decide(console, headers, lease, lease["token"])
-            assert decided.status_code == 201
-            done.append(lease["item"]["id"])
-        return done
-
-    with ThreadPoolExecutor(4) as pool:
-        shifts = list(pool.map(shift, range(4)))
-    assert Counter(item for done in shifts for item in done) == Counter(range(1, 41))
-    assert all(shifts)
-    log = verification.verify_log(engine)
-    assert (log.decisions, log.intact) == (40, True)
 
 
 def test_an_undo_and_a_correction_at_once_are_one_of_both(

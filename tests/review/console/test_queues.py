@@ -1,11 +1,10 @@
 import re
 from collections.abc import Callable
-from datetime import date
 
 import pytest
-from databases import execute, unguarded
+from databases import execute
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.review import workload
 from modwatch.review.console.request_context import SESSION_COOKIE
@@ -13,16 +12,12 @@ from modwatch.review.events import recent_events
 from modwatch.review.log import verification
 from modwatch.review.people import access_tokens, accounts, changes, sessions
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import dismissal, intake, leases, metrics
+from modwatch.review.queue import dismissal, leases, metrics
 from modwatch.review.queue.dismissal import Criteria
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden, plain
-from review.labelling import escalate, held, label, open_queues
+from review.labelling import escalate, held, held_escalated, label, open_queues
 
-New = Callable[..., NewItem]
 Fill = Callable[[int], None]
-
-HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}%(x)s</td><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
@@ -111,21 +106,17 @@ def test_a_lead_settles_what_was_handed_over_or_gives_it_back(
 
 
 def test_an_item_that_someone_took_is_reported_kindly(
-    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
+    engine: Engine, lead: TestClient, ann: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
     escalated(engine, ann)
     form = hidden(lead.get("/lead"), "take")
-    other = accounts.create_moderator(engine, "dan", "lead")
-    assert leases.lease_escalated(engine, other.id) is not None
+    held_escalated(engine, lea)
     page = lead.post("/lead/take", data=form)
     assert "That comment is not available" in plain(page)
-    assert lead.get("/lead/settle").url.path == "/lead"
-
-
-def test_any_settling_cookie_is_survived(lead: TestClient) -> None:
-    for cookie in ("", "1", "1.", "x.y", "1.t", f"{2**70}.t"):
-        lead.cookies.set("modwatch_settle", cookie)
+    for cookie in (None, "", "1", "1.", "x.y", "1.t", f"{2**70}.t"):  # any is survived
+        if cookie is not None:
+            lead.cookies.set("modwatch_settle", cookie)
         assert lead.get("/lead/settle").url.path == "/lead"
 
 
@@ -211,39 +202,6 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     assert lead.get(f"/lead/close/{begun.id}").status_code == 403
     assert "spam" not in lead.get("/lead/close").text.partition("<table")[2]
     assert metrics.counts(engine).closed == 0
-
-
-def test_hostile_names_and_notes_are_escaped(
-    engine: Engine, lead: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
-    item = new_item("c<b>1", text=HOSTILE, parent_text=HOSTILE, platform=HOSTILE, language="x")
-    intake.enqueue(engine, [item, new_item("c2", 2)], day)
-    with unguarded(engine) as connection:
-        connection.execute(
-            text("UPDATE review_item SET queue = :name, reason = :name"), {"name": HOSTILE}
-        )
-        connection.execute(text("INSERT INTO lane VALUES (:name, :name)"), {"name": HOSTILE})
-        connection.execute(
-            text("UPDATE moderator SET pseudonym = :name WHERE pseudonym = 'ann'"),
-            {"name": f"ann{HOSTILE}"},
-        )
-    escalated(engine, ann, HOSTILE)
-    leases.lease(engine, ann.id)
-    pages = [lead.get(path) for path in ("/lead", "/lead/team", "/lead/close", "/search")]
-    pages += [lead.get("/items/1")]
-    pages.append(lead.post("/lead/take", data=hidden(pages[0], "take")))
-    form = hidden(pages[2], "count")
-    pages.append(
-        lead.post("/lead/close/count", data=form | {"queue": HOSTILE, "platform": HOSTILE})
-    )
-    pages.append(lead.post("/search", data=hidden(pages[3], "search") | {"comment_id": HOSTILE}))
-    for page in pages:
-        assert page.status_code == 200, page.url
-        assert "<script>alert" not in page.text
-        assert "<img" not in page.text
-        assert "c<b>" not in page.text
-        assert ">49<" not in page.text
-        assert not re.search(r"<style|style=|\son\w+=\"|<script(?![^>]*src=)", page.text)
 
 
 def test_a_closing_by_program(engine: Engine, lead: TestClient, fill: Fill) -> None:

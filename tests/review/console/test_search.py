@@ -19,8 +19,6 @@ from review.labelling import label_next, open_queues
 
 New = Callable[..., NewItem]
 
-SCORES = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
-
 
 def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[str, str]:
     """Let a person in, and return the headers of their API token."""
@@ -73,44 +71,6 @@ def test_older_ones_come_on_the_next_page(
     changes.save_preferences(engine, cora.id, {"masking": "blur"})
     for page in (visitor.get("/search"), visitor.get("/items/1")):
         assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
-
-
-def test_an_auditor_sees_labels_and_no_scores(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("a", prob=0.8765, review_score=0.1357)], day)
-    label_next(engine, ann)
-    headers = come_in(engine, visitor, "odo", "auditor")
-    for page in (visitor.get("/search"), visitor.get("/items/1")):
-        assert page.status_code == 200
-        assert "toxic" in plain(page)
-        for secret in ("88%", "0.8765", "0.1357", "uncertain", "Probability", "Sent because"):
-            assert secret not in plain(page), secret
-    found = visitor.post("/api/v1/items/search", json={}, headers=headers).json()["items"]
-    response = visitor.get("/api/v1/items/1/history", headers=headers).json()
-    for item in (*found, *response["items"]):
-        assert [item[name] for name in SCORES] == [None] * len(SCORES)
-        assert item["label"] == 1
-    assert [event["reason"] for event in response["events"]] == [None, None]
-    assert 'action="../items/1/correct"' not in visitor.get("/items/1").text
-    form = {"version": "2", "seen": "0", "key": "k", "label": "0", "reason": "slip", "csrf": "x"}
-    assert visitor.post("/items/1/correct", data=form).status_code == 403
-
-
-def test_a_moderator_finds_what_they_decided(
-    engine: Engine, visitor: TestClient, ann: Moderator, ben: Moderator, new_item: New, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    label_next(engine, ann, note="mine")
-    label_next(engine, ben, note="not yours")
-    come_in(engine, visitor, "ann", "moderator")
-    page = visitor.get("/search")
-    assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
-    assert "last 14 days" in plain(page)
-    assert "mine" in plain(visitor.get("/items/1"))
-    hidden_from_them = visitor.get("/items/2")
-    assert hidden_from_them.status_code == 404
-    assert "not yours" not in hidden_from_them.text
 
 
 def test_a_lead_corrects_once(

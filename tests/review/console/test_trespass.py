@@ -9,7 +9,6 @@ from datetime import date
 from typing import Any
 
 import httpx
-import pytest
 from databases import execute, scalar, unguarded
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -21,15 +20,11 @@ from modwatch.review.events import recent_events
 from modwatch.review.log.export import export
 from modwatch.review.log.labels import annotation_days, given_labels
 from modwatch.review.people import accounts
-from modwatch.review.people.accounts import Moderator
-from modwatch.review.people.changes import disable
 from modwatch.review.people.groups import SMALLEST_DRAW, counted_groups
 from modwatch.review.people.sessions import authenticate
 from modwatch.review.queue import metrics
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used
-
-Fill = Callable[[int], None]
 
 
 def test_forged_forms_change_nothing(
@@ -92,49 +87,6 @@ def forge(
     return stranger.request(
         method, path, data=fields | ({} if forged is None else {"csrf": forged}), headers=headers
     )
-
-
-ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
-    "log-out": lambda stranger, _, __, session: stranger.post(
-        "/logout", data={"csrf": csrf_of(session)}, headers=by_cookie(session)
-    ),
-    "disabled": lambda _, engine, ann, __: disable(engine, ann.id),
-}
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_a_stolen_session_is_of_no_use_once_it_ended(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    ann: Moderator,
-    fill: Fill,
-    end: Callable[[TestClient, Engine, Moderator, str], object],
-) -> None:
-    fill(2)
-    session = session_of(engine, ann)
-    stolen = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
-    assert stranger.get("/day", headers=stolen).status_code == 200
-    end(stranger, engine, ann, session)
-    before = rows(engine)
-    for method, path in routes_of(app):
-        if path in ("/livez", "/readyz", "/login") or path.startswith("/oidc"):
-            continue
-        form = {"csrf": csrf_of(session), "verdict": "1", "item_id": "1", "lease_token": "t"}
-        body: Any = (
-            {"json": {}} if "/api/" in path or path in ("/next", "/leave") else {"data": form}
-        )
-        answer = stranger.request(
-            method, path, headers={**stolen, "X-Modwatch-Fragment": "1"},
-            **({} if method in ("GET", "DELETE") else body),
-        )  # fmt: skip
-        allowed = (401,) if path != "/logout" else (303, 401, 403)
-        assert answer.status_code in (*allowed, 422), (method, path)
-        assert "invented text" not in answer.text
-    leads_to = stranger.get("/day", headers=by_cookie(session)).headers["Location"]
-    assert leads_to.startswith("./login")
-    assert rows(engine) == before
-    assert metrics.counts(engine).leased == 0
 
 
 SECRETS = {"prob": 0.876543, "uncertainty": 0.108219, "review_score": 0.135791}

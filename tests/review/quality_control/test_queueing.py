@@ -350,16 +350,6 @@ def test_checks_that_no_one_decided_are_withdrawn_and_come_again_unless_seen(
     assert lease.item.comment_id not in {row.comment_id for row in label_all(engine, ann, fine)}
 
 
-def test_what_still_waits_is_not_drawn_again(engine: Engine, ann: Moderator) -> None:
-    add_gold(engine, gold(12))
-    work_today(engine, ann, 6)
-    assert queue_some(engine, gold_share=0.5).gold == 3
-    assert queue_some(engine, TODAY + timedelta(1)).gold == 3
-    met = [row["comment_id"] for row in checks(engine)]
-    assert len(set(met)) == 6
-    assert queue_some(engine, TODAY + timedelta(2), gold_share=1.0).gold == 0
-
-
 def test_two_runs_at_once_add_one_set(
     engine: Engine, ann: Moderator, old_items: list[NewItem]
 ) -> None:

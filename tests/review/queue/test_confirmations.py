@@ -273,25 +273,6 @@ def test_a_dismissed_first_item_takes_and_brings_its_confirmations(
     assert verification.verify_log(engine).intact
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_small_team_is_not_held_up(
-    engine: Engine, new_item: Make, day: date, ann: Moderator, ben: Moderator, size: int
-) -> None:
-    items = [new_item(f"c{n}", n + 1) for n in range(3)]
-    for number in (2, 3):
-        items += [new_item(f"c{n}", n + 2, kind="confirmation", round=number) for n in range(3)]
-    intake.enqueue(engine, items, day)
-    team = (ann, ben)[:size]
-    while sum(len(label_all(engine, person, lambda _, p=person: p.id % 2)) for person in team):
-        pass
-    state = metrics.counts(engine)
-    assert (state.decided, state.waiting) == (3 * size, 3)  # of the next round, for someone else
-    assert withdraw_expired(engine, day) == 0
-    withdraw_expired(engine, day + timedelta(days=1))
-    state = metrics.counts(engine)
-    assert (state.waiting, state.blocked, state.decided) == (0, 0, 3 * size)
-
-
 def test_an_escalated_confirmation_confirms_nothing(
     engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, cai: Moderator,
     day: date,
