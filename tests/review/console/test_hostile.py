@@ -25,14 +25,7 @@ from modwatch.review.people import accounts, passwords
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import (
-    bearer_of,
-    by_cookie,
-    routes_of,
-    rows,
-    session_of,
-    used,
-)
+from review.console.visiting import bearer_of, by_cookie, routes_of, rows, session_of, used
 from review.labelling import escalate
 
 Fill = Callable[[int], None]
@@ -115,11 +108,7 @@ def plant(engine: Engine, value: str) -> None:
 
 
 def test_what_is_shown_changes_no_page(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """Each page has the tags with every attack that it has with a harmless word."""
     who = used(engine, new_item, day)
@@ -155,11 +144,7 @@ def test_what_is_shown_changes_no_page(
 
 @pytest.mark.parametrize("attack", ["sql or", "script", "format", "turned"])
 def test_what_is_sent_is_a_value(
-    engine: Engine,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
-    attack: str,
+    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date, attack: str
 ) -> None:
     """Whatever a program sends is stored or refused as it is, and drops or opens nothing."""
     who, attack = used(engine, new_item, day), ATTACKS[attack]

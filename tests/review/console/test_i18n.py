@@ -96,12 +96,10 @@ class TestCatalogue:
             # Without the marks that pytest puts before the lines of an assertion.
             pytest.fail("\n".join([f"{result}:", *to_paste(missing)]), pytrace=False)
 
-    def test_every_entry_is_used(self, locale: str) -> None:
+    def test_every_entry_is_used_and_none_is_a_guess(self, locale: str) -> None:
         unused = [singular for _, singular, _ in set(entries(locale)) - set(extracted())]
         listed = "\n".join(sorted(unused))
         assert not unused, f"take out of console/locales/{locale}.po:\n{listed}"
-
-    def test_no_entry_is_a_guess(self, locale: str) -> None:
         assert [message.id for message in entries(locale).values() if message.fuzzy] == []
 
     def test_placeholders_are_kept(self, locale: str) -> None:
@@ -120,6 +118,8 @@ def placeholders(text: str) -> list[str]:
 
 
 def test_no_text_stands_outside_a_message() -> None:
+    files = {file for files in extracted().values() for file in files}
+    assert not [file for file in files if file.endswith(".js")]  # the script has none of its own
     environment = Environment(extensions=["jinja2.ext.i18n"])
     for template in (CONSOLE / "templates").glob("*.html"):
         data = environment.parse(template.read_text("utf-8")).find_all(nodes.TemplateData)
@@ -128,11 +128,6 @@ def test_no_text_stands_outside_a_message() -> None:
         words = {word for text in texts for word in re.findall(r"[^\W\d_]{2,}", text)}
         words -= NAMES | {"nbsp", "middot", "amp", "times"}
         assert not words, f"put into a message in {template.name}: {', '.join(sorted(words))}"
-
-
-def test_the_script_has_no_message_of_its_own() -> None:
-    files = {file for files in extracted().values() for file in files}
-    assert not [file for file in files if file.endswith(".js")]
 
 
 def test_a_header_is_negotiated_and_the_preference_goes_first() -> None:

@@ -31,11 +31,7 @@ def kind(address: str) -> str:
 @pytest.mark.usefixtures("fast_hashes")
 @pytest.mark.parametrize("role", ["moderator", "lead", "admin"])
 def test_every_link_opens(
-    role: str,
-    engine: Engine,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+    role: str, engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     who = used(engine, new_item, day)[role]
     headers = by_cookie(session_of(engine, who))

@@ -100,11 +100,7 @@ def test_every_endpoint_has_a_declared_scope(app: FastAPI) -> None:
 
 @pytest.mark.parametrize("role", ROLE_SCOPES)
 def test_roles_and_endpoints(
-    engine: Engine,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
-    role: str,
+    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date, role: str
 ) -> None:
     intake.enqueue(engine, [new_item("secret-id", text=SECRET_TEXT)], day)
     person = accounts.create_moderator(engine, f"the-{role}", role)

@@ -28,11 +28,7 @@ from review.console.visiting import by_cookie, everything, routes_of, rows, sess
 
 
 def test_forged_forms_change_nothing(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """Every endpoint that changes something, with every proof but the right one."""
     who = used(engine, new_item, day)
@@ -97,11 +93,7 @@ GROUP = "quillfeather"
 
 
 def test_no_answer_tells_an_auditor_a_score_or_anybody_a_group(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """Neither the model's view nor why an item was sent, in any answer to whatever they may ask.
 

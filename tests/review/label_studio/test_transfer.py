@@ -20,11 +20,7 @@ from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.label_studio import tasks as label_studio_tasks
 from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.label_studio.tasks import LABELS
-from modwatch.review.label_studio.transfer import (
-    Imported,
-    export_tasks,
-    import_tasks,
-)
+from modwatch.review.label_studio.transfer import Imported, export_tasks, import_tasks
 from modwatch.review.log import labels, verification
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
@@ -483,7 +479,4 @@ def test_an_import_is_on_record(engine: Engine, ann: Moderator) -> None:
         assert connection.scalar(select(func.count()).select_from(decision)) == 1
     assert found.actor_id == ann.id
     assert (found.details["labels"], found.details["repeated"]) == (1, 1)
-    assert (found.details["read"], found.details["tasks"]) == (
-        2,
-        {"used": 1, "blank_text": 1},
-    )
+    assert (found.details["read"], found.details["tasks"]) == (2, {"used": 1, "blank_text": 1})

@@ -169,18 +169,13 @@ def test_of_several_labels_the_last_word_is_reported(
     assert relayed(engine) == [("c0", "decided", 1)]
     desk.undo(desk.label(lea.id, "c1", 0))
     assert relayed(engine)[1:] == [("c1", "decided", 0), ("c1", "withdrawn", None)]
-
-
-def test_of_two_items_of_a_comment_the_last_word_counts(
-    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
-    day: dt.date,
-) -> None:  # fmt: skip
-    intake.enqueue(engine, [new_item("c0")], day)
-    intake.enqueue(engine, [new_item("c0", kind="imported")], day, kinds=["imported"])
-    desk.label(ann.id, "c0", 1)
-    later = desk.label(ben.id, "c0", 0, kind="imported")
-    desk.undo(later)
-    assert relayed(engine) == [("c0", "decided", 1), ("c0", "changed", 0), ("c0", "changed", 1)]
+    # Of two items of a comment, too.
+    intake.enqueue(engine, [new_item("c2")], day + dt.timedelta(1))
+    intake.enqueue(engine, [new_item("c2", kind="imported")], day + dt.timedelta(1),
+                   kinds=["imported"])  # fmt: skip
+    desk.label(ann.id, "c2", 1)
+    desk.undo(desk.label(ben.id, "c2", 0, kind="imported"))
+    assert relayed(engine)[3:] == [("c2", "decided", 1), ("c2", "changed", 0), ("c2", "changed", 1)]
 
 
 def test_no_transaction_that_commits_late_is_skipped(

@@ -71,8 +71,7 @@ def row(engine: Engine, number: int = 1) -> Any:
     with engine.connect() as connection:
         return connection.execute(
             select(
-                outbox_delivery,
-                text("extract(epoch FROM next_attempt_at - now()) AS due_in"),
+                outbox_delivery, text("extract(epoch FROM next_attempt_at - now()) AS due_in")
             ).where(outbox_delivery.c.message_id == number)
         ).one()
 

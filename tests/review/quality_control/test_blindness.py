@@ -47,8 +47,7 @@ def test_where_nothing_tells_every_kind_is_at_chance() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[pytest.mark.soak] * (kind != "gold")) for kind in MEASURED],
+    "kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind != "gold")) for kind in MEASURED]
 )
 def test_a_planted_tell_is_found(kind: str) -> None:
     """A third of the items of one kind have no platform, as gold of a corpus had."""

@@ -16,11 +16,7 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import accounts, changes
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
-from modwatch.review.quality_control.queueing import (
-    Queued,
-    queue_quality_control,
-    unlike_gold,
-)
+from modwatch.review.quality_control.queueing import Queued, queue_quality_control, unlike_gold
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.intake import withdraw_expired

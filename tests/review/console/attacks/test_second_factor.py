@@ -136,10 +136,7 @@ def test_a_recovery_code_is_used_once(engine: Engine, device: Device) -> None:
 
 @pytest.mark.parametrize(
     "end",
-    [
-        "UPDATE second_factor SET pending_until = now()",
-        "UPDATE moderator SET disabled_at = now()",
-    ],
+    ["UPDATE second_factor SET pending_until = now()", "UPDATE moderator SET disabled_at = now()"],
 )
 def test_a_first_step_does_not_last(engine: Engine, device: Device, end: str) -> None:
     pending = first_step(engine)

@@ -70,11 +70,7 @@ def test_nothing_in_a_comment_a_note_or_a_name_runs(
     assert notes == [ATTACKS[0], None, None]
 
 
-LONG = {
-    "one word": "x" * 1_000_000,
-    "marks": "a\u202e" * 500_000,
-    "lines": "\n" * 1_000_000,
-}
+LONG = {"one word": "x" * 1_000_000, "marks": "a\u202e" * 500_000, "lines": "\n" * 1_000_000}
 
 
 def test_a_megabyte_does_not_freeze_the_page(
