@@ -86,7 +86,7 @@ def test_whatever_is_searched_for_is_a_value(
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_text_is_found_by_any_part_of_it(
     engine: Engine, new_item: New, day: date, part: str
 ) -> None:

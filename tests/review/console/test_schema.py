@@ -34,7 +34,7 @@ _PRIVATE_FIELDS = ("note", "text", "password", "lease_token", "witness")
 
 #: Examples of an operation that the role may not use, of one that it may, and of one that has
 #: refused all of those.
-FEW, SOME, MANY = 3, 6, 100
+FEW, SOME, MANY = 2, 4, 100
 
 OPEN = {"/livez", "/readyz"}
 

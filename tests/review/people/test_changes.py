@@ -70,7 +70,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(), JSON, max_size=5))
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[str, Any]) -> None:
     person = accounts.create_moderator(engine, "ann", "moderator")

@@ -238,7 +238,7 @@ def test_agreement_and_error_cover_what_is_true(
     engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
 ) -> None:
     """Two people who err at 10 %: κ, α, r and the error rate behind them, and what gold says."""
-    error, toxic, n = 0.1, 1 / 3, 60
+    error, toxic, n = 0.1, 1 / 3, 40
     judges = {ann.id: erring(error, 11), ben.id: erring(error, 12)}
     stream(n, "review", "confirmation")
     stream(n, labels_wanted=2)

@@ -41,7 +41,7 @@ def items(n: int, seed: int = 0) -> pd.DataFrame:
 
 
 def test_where_nothing_tells_every_kind_is_at_chance() -> None:
-    found = blind_integrity(items(4_000))
+    found = blind_integrity(items(2_500))
     assert found.keys() == set(MEASURED)
     assert not any(above_chance(auc) for auc in found.values())
 
@@ -51,7 +51,7 @@ def test_where_nothing_tells_every_kind_is_at_chance() -> None:
 )
 def test_a_planted_tell_is_found(kind: str) -> None:
     """A third of the items of one kind have no platform, as gold of a corpus had."""
-    made = items(4_000, 1)
+    made = items(2_500, 1)
     made.loc[(made["kind"] == kind) & (made.index % 3 == 0), "platform"] = None
     found = blind_integrity(made)
     assert {other for other, auc in found.items() if above_chance(auc)} == {kind}

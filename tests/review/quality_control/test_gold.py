@@ -190,7 +190,7 @@ RUNS = itertools.count()
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(records=st.lists(st.fixed_dictionaries(CELLS) | st.just(7), min_size=1, max_size=6))
 def test_the_account_of_any_file_closes(engine: Engine, tmp_path: Path, records: list) -> None:

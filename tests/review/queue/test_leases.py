@@ -273,7 +273,7 @@ def test_a_lost_connection_is_nothing_to_a_lease(
     st.sampled_from([None, ["de"], []]),
     st.sampled_from([[], ["audit"]]),
 )
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
     engine: Engine, new_item: Callable[..., NewItem], day: date, rows: list[tuple[object, ...]],
     queues: list[str] | None, opt_outs: list[str],

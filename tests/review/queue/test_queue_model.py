@@ -384,5 +384,5 @@ def test_the_queue_agrees_with_a_simple_model(
         "engine": engine, "new_item": staticmethod(new_item), "plan": staticmethod(plan), "runs": 0
     }  # fmt: skip
     machine = type("Queue", (QueueModel,), given)
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=25))
+    run_state_machine_as_test(machine, settings=settings(max_examples=10, stateful_step_count=25))
     assert verification.verify_log(engine).intact
