@@ -14,23 +14,14 @@ from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import LaneWork
-from review.labelling import cancel, held, label_next, settle, skip
+from review.labelling import cancel, escalate, held, label_next, settle, skip
 
 Fill = Callable[[int], None]
 New = Callable[..., NewItem]
 
 
-def escalate(engine: Engine, person: Moderator, note: str = "what is this?") -> int:
-    lease = held(engine, person)
-    return deciding.escalate(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        idempotency_key=lease.token,
-        reason="unclear",
-        note=note,
-    ).id
+def hand_on(engine: Engine, person: Moderator, note: str = "what is this?") -> int:
+    return escalate(engine, person, held(engine, person), reason="unclear", note=note).id
 
 
 def undo(engine: Engine, person: Moderator, decision_id: int) -> None:
@@ -64,7 +55,7 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
     fill(6)
     age_items(engine)
     label_next(engine, ann)  # one hour old
-    escalate(engine, ann)  # two
+    hand_on(engine, ann)  # two
     held(engine, ann)  # three
     execute(engine, "UPDATE review_item SET status = 'blocked' WHERE rank = 6")
     state = only(engine)
@@ -156,8 +147,8 @@ def test_an_escalation_says_why_by_whom_and_how_old(
 ) -> None:
     fill(3)
     age_items(engine)
-    undo(engine, ann, escalate(engine, ann, "a mistake"))
-    escalate(engine, ann, "not a mistake")
+    undo(engine, ann, hand_on(engine, ann, "a mistake"))
+    hand_on(engine, ann, "not a mistake")
     (found,) = workload.escalations(engine)
     assert (found.comment_id, found.reason, found.note) == ("c0", "unclear", "not a mistake")
     assert (found.pseudonym, found.held_by, found.overdue) == ("ann", None, False)
@@ -180,7 +171,7 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     for value, seconds in ((1, 2), (0, 4), (0, 12)):
         label_next(engine, ann, value, seconds=seconds)
     undo(engine, ann, label_next(engine, ann, 1, seconds=1_000).id)
-    escalate(engine, ben)
+    hand_on(engine, ben)
     lease = held(engine, ben)
     skip(engine, ben, lease)
     now = datetime.now(UTC)
@@ -254,7 +245,7 @@ def test_an_escalated_measurement_counts_under_the_reason_of_others(
 ) -> None:
     for kind in ("gold", "retest"):
         intake.enqueue(engine, [new_item(kind, kind=kind, reason=kind)], day, kinds=[kind])
-        escalate(engine, ann)
+        hand_on(engine, ann)
     (state,) = workload.work_left(engine, viewer=cora.id)
     assert (state.reason, state.escalated) == ("uncertainty", 2)
     assert len(workload.escalations(engine, viewer=cora.id)) == 2

@@ -7,12 +7,12 @@ from databases import tamper
 from sqlalchemy import Engine
 
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, dismissal, intake, leases
+from modwatch.review.queue import dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.intake import serve_first
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import unlabelled
-from review.labelling import held, held_escalated, label_next
+from review.labelling import escalate, held, held_escalated, label_next, skip
 
 Make = Callable[..., NewItem]
 LATER = date(2026, 1, 2)
@@ -28,18 +28,6 @@ def end_review(engine: Engine) -> None:
     )
 
 
-def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = deciding.skip) -> str:
-    lease = held(engine, person)
-    how(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        idempotency_key=lease.token,
-    )
-    return lease.item.comment_id
-
-
 def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
     engine: Engine, day: date, ann: Moderator, lea: Moderator, new_item: Make
 ) -> None:
@@ -48,8 +36,8 @@ def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
     # Confirmations are not followed up.
     intake.enqueue(engine, [*items, new_item("c0", 2, kind="confirmation")], day)
     label_next(engine, ann)
-    assert skip_next(engine, ann) == "c1"
-    assert skip_next(engine, ann, deciding.escalate) == "c2"
+    assert skip(engine, ann, held(engine, ann)).comment_id == "c1"
+    assert escalate(engine, ann, held(engine, ann)).comment_id == "c2"
     criteria = Criteria(comment_ids=("c3",))
     begun = dismissal.start(engine, lea.id, criteria, "spam", expected=1)
     dismissal.resume(engine, begun.id)
@@ -63,7 +51,12 @@ def test_a_follow_up_comes_first_to_who_did_not_skip_it(
     engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(4)
-    assert [skip_next(engine, ann) for _ in range(4)] == ["c0", "c1", "c2", "c3"]
+    assert [skip(engine, ann, held(engine, ann)).comment_id for _ in range(4)] == [
+        "c0",
+        "c1",
+        "c2",
+        "c3",
+    ]
     assert serve_first(engine, day, ["c2"]) == 1
     assert leases.lease(engine, ann.id) is None
     first = held(engine, ben)
@@ -78,7 +71,7 @@ def test_a_follow_up_that_is_skipped_again_stays_open_and_first(
 ) -> None:
     fill(2)
     serve_first(engine, day, ["c1"])
-    assert skip_next(engine, ann) == "c1"
+    assert skip(engine, ann, held(engine, ann)).comment_id == "c1"
     assert serve_first(engine, day, ["c1"]) == 1
     end_review(engine)
     assert unlabelled(engine, day) == {"c0": "waiting", "c1": "skipped"}
@@ -102,7 +95,7 @@ def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
 ) -> None:
     fill(2)
     for _ in range(2):
-        skip_next(engine, ann, deciding.escalate)
+        escalate(engine, ann, held(engine, ann))
     serve_first(engine, day, ["c1"])
     lease = held_escalated(engine, lea)
     assert lease.item.comment_id == "c1"

@@ -13,12 +13,13 @@ from modwatch.monitoring.incidents.operations import alert_severe_escalations
 from modwatch.monitoring.incidents.rules import EVERYTHING
 from modwatch.review import workload
 from modwatch.review.console.decision_choices import choices_of
+from modwatch.review.log.decision_log import Decision
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy
 from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import load_lanes
-from review.labelling import held, held_escalated
+from review.labelling import escalate, held, held_escalated
 
 
 class Recorder:
@@ -34,19 +35,10 @@ class Recorder:
         self.sent.append(alert)
 
 
-def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:
-    """Escalate the next item for a reason; return the item and the decision."""
-    lease = held(engine, person)
-    done = deciding.escalate(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        idempotency_key=lease.token,
-        reason=reason,
-        severe_seconds=load_lanes().severe.seconds(reason),
-    )
-    return done.item_id, done.id
+def hand_on(engine: Engine, person: Moderator, reason: str = "context") -> Decision:
+    """Escalate the next item for a reason."""
+    severe = load_lanes().severe.seconds(reason)
+    return escalate(engine, person, held(engine, person), reason=reason, severe_seconds=severe)
 
 
 @pytest.fixture
@@ -57,8 +49,8 @@ def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day:
         engine, items, day, lanes=load_lanes().model_copy(update={"queue_by": "platform"})
     )
     for _ in range(4):
-        escalate(engine, ann)
-    return escalate(engine, ann, "severe")[0]
+        hand_on(engine, ann)
+    return hand_on(engine, ann, "severe").item_id
 
 
 def test_the_severe_one_is_listed_and_served_first(
@@ -83,11 +75,11 @@ def test_what_was_taken_back_is_severe_no_more(
     engine: Engine, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(2)
-    item_id, decision_id = escalate(engine, ann, "severe")
-    deciding.undo(engine, moderator_id=ann.id, decision_id=decision_id, idempotency_key="undo")
+    done = hand_on(engine, ann, "severe")
+    deciding.undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="undo")
     with engine.connect() as connection:
         of_item = text("SELECT severe_due_at FROM review_item WHERE id = :id")
-        assert connection.scalar(of_item, {"id": item_id}) is None
+        assert connection.scalar(of_item, {"id": done.item_id}) is None
     assert workload.escalations(engine) == []
 
 
