@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from databases import unguarded
+from databases import execute, unguarded
 from sqlalchemy import Engine, insert, select, text
 
 from modwatch.review.log.decision_log import Decision
@@ -22,6 +22,13 @@ def held(engine: Engine, person: Moderator, **options: Any) -> Lease:
     return lease
 
 
+def held_escalated(engine: Engine, lead: Moderator) -> Lease:
+    """Lease the next escalated item; there must be one."""
+    lease = leases.lease_escalated(engine, lead.id)
+    assert lease is not None
+    return lease
+
+
 def label(
     engine: Engine, person: Moderator, lease: Lease, value: int = 1, key: str = "", **more: object
 ) -> Decision:
@@ -35,6 +42,20 @@ def label(
         idempotency_key=key or lease.token,
         **more,
     )
+
+
+def skip(
+    engine: Engine, person: Moderator, lease: Lease, act: Callable[..., Decision] = deciding.skip,
+    **more: Any,
+) -> Decision:  # fmt: skip
+    """Skip what the person holds; `act` may be `deciding.escalate`, too."""
+    request = {"moderator_id": person.id, "item_id": lease.item.id, "lease_token": lease.token}
+    return act(engine, **request, **({"idempotency_key": lease.token} | more))
+
+
+def escalate(engine: Engine, person: Moderator, lease: Lease, **more: Any) -> Decision:
+    """Escalate what the person holds."""
+    return skip(engine, person, lease, deciding.escalate, **more)
 
 
 def label_next(engine: Engine, person: Moderator, value: int = 1, **more: object) -> Decision:
@@ -94,8 +115,7 @@ def routed_like_gold(engine: Engine, day: date, n: int = 60) -> None:
 
 def a_later_day(engine: Engine) -> None:
     """Let the items be queued days ago, so that the rules let confirmations be served."""
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '3 days'"))
+    execute(engine, "UPDATE review_item SET queued_at = queued_at - interval '3 days'")
 
 
 def settle(engine: Engine) -> None:

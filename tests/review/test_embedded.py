@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from databases import scalar
 
 from modwatch.common.errors import DatabaseError
 from modwatch.review.database import connect
@@ -40,8 +40,7 @@ WANTED = {
 
 def shown(url: str) -> dict[str, object]:
     engine = connect(url)
-    with engine.connect() as connection:
-        found = {name: connection.scalar(text(f"SHOW {name}")) for name in WANTED}
+    found = {name: scalar(engine, f"SHOW {name}") for name in WANTED}
     engine.dispose()
     return found
 

@@ -1,12 +1,8 @@
-import pytest
-from databases import as_owner
-from sqlalchemy import Engine, delete, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Engine
 
 from modwatch.review.events import recent_events, record_event
 from modwatch.review.people import access_tokens, accounts, changes, passwords
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.tables import event
 from review.labelling import open_queues
 
 
@@ -52,11 +48,3 @@ def test_pages_follow_each_other(engine: Engine, ann: Moderator) -> None:
     rest = recent_events(engine, before=first[-1].id, limit=2)
     assert [event.details["number"] for event in first + rest] == [4, 3, 2, 1, 0]
     assert {event.subject for event in rest} == {None}
-
-
-def test_events_are_never_changed(engine: Engine, ann: Moderator) -> None:
-    for statement in (update(event).values(action="x"), delete(event)):
-        with pytest.raises(DBAPIError, match="append-only"), as_owner(engine) as connection:
-            connection.execute(statement)
-        with pytest.raises(DBAPIError, match="permission denied"), engine.begin() as connection:
-            connection.execute(statement)

@@ -14,10 +14,9 @@ from threading import Thread
 import httpx
 import psutil
 import pytest
-from sqlalchemy import Engine, func, select, text
+from databases import execute
+from sqlalchemy import Engine, func, select
 
-from modwatch.common.connections import listen
-from modwatch.review.console.app import server
 from modwatch.review.database import connect
 from modwatch.review.embedded import embedded
 from modwatch.review.log import verification
@@ -27,14 +26,14 @@ from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision
-from modwatch_lab.simulated import SimulatedModerator, work
+from review.console.visiting import serving
 
 pytestmark = pytest.mark.usefixtures("services")
 
 Fill = Callable[[int], None]
 
-#: Comments: many are left when the database goes away after a hundred.
-_SHIFT = 500
+#: Comments: many are left when the database goes away after fifty.
+_SHIFT = 200
 
 #: A console that dies when a decision is made and its answer is on the way out, each time.
 CONSOLE = """
@@ -108,13 +107,12 @@ def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_not
         team = [simulated(engine, f"person {i}") for i in range(3)]
         truth = {item.text: (item.comment_id, item.rank % 2) for item in items}
         crash = Thread(target=crash_and_recover, args=(engine, Path(folder)))
-        with served(engine) as address:
+        with serving(engine) as address:
             crash.start()
             report = work(address, team, truth, concurrency=3)
             crash.join(timeout=120)
             # What was leased to people whose request broke off comes back when the lease ends.
-            with engine.begin() as connection:
-                connection.execute(text("UPDATE review_item SET leased_until = now()"))
+            execute(engine, "UPDATE review_item SET leased_until = now()")
             rest = work(address, team, truth)
         assert report.decisions + rest.decisions == _SHIFT
         assert metrics.counts(engine).decided == _SHIFT
@@ -133,20 +131,9 @@ def simulated(engine: Engine, name: str) -> SimulatedModerator:
     )
 
 
-@contextmanager
-def served(engine: Engine) -> Iterator[str]:
-    with listen("127.0.0.1", 0) as listener:
-        running = server(engine)
-        thread = Thread(target=running.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        running.should_exit = True
-        thread.join(timeout=30)
-
-
 def crash_and_recover(engine: Engine, folder: Path) -> None:
     """Let the server drop everything at once as soon as the shift is under way; start it again."""
-    while metrics.counts(engine).decided < 100:
+    while metrics.counts(engine).decided < 50:
         time.sleep(0.01)
     postmaster = psutil.Process(int((folder / "cluster" / "postmaster.pid").read_text().split()[0]))
     os.kill(postmaster.pid, signal.SIGQUIT)

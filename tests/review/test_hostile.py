@@ -1,6 +1,5 @@
 """Two consoles on one database, for one person and for two, at the same time."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -66,26 +65,14 @@ def test_a_person_may_go_from_one_console_to_the_other(
     assert verification.verify_log(engine).decisions == 1
 
 
-def test_one_person_at_both_at_once_holds_different_items(
-    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
-) -> None:
-    fill(24)
-    headers = bearer(engine, ann)
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(
-            pool.map(lambda i: consoles[i % 2].post("/api/v1/leases", headers=headers), range(24))
-        )
-    assert len({answer.json()["item"]["id"] for answer in answers}) == 24
-
-
 @pytest.mark.parametrize("same_key", [True, False])
 def test_one_item_decided_at_both_at_once_is_decided_once(
     engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill, same_key: bool
 ) -> None:
-    fill(20)
+    fill(8)
     headers = bearer(engine, ann)
     with ThreadPoolExecutor(2) as pool:
-        for race in range(20):
+        for race in range(8):
             lease = consoles[race % 2].post("/api/v1/leases", headers=headers).json()
             keys = [f"{race}", f"{race}" if same_key else f"other {race}"]
             answers = list(
@@ -103,40 +90,15 @@ def test_one_item_decided_at_both_at_once_is_decided_once(
             if same_key:
                 assert answers[0].json() == answers[1].json()
     log = verification.verify_log(engine)
-    assert (log.decisions, log.intact) == (20, True)
-
-
-def test_two_people_at_two_consoles_share_the_work_and_no_item(
-    engine: Engine, consoles: Consoles, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
-    fill(120)
-    who = [bearer(engine, ann), bearer(engine, ben)]
-
-    def shift(number: int) -> list[int]:
-        """Each person works at both consoles, from two windows."""
-        console, headers = consoles[number % 2], who[number // 2]
-        done = []
-        while (answer := console.post("/api/v1/leases", headers=headers)).status_code == 201:
-            lease = answer.json()
-            decided = decide(console, headers, lease, lease["token"])
-            assert decided.status_code == 201
-            done.append(lease["item"]["id"])
-        return done
-
-    with ThreadPoolExecutor(4) as pool:
-        shifts = list(pool.map(shift, range(4)))
-    assert Counter(item for done in shifts for item in done) == Counter(range(1, 121))
-    assert all(shifts)
-    log = verification.verify_log(engine)
-    assert (log.decisions, log.intact) == (120, True)
+    assert (log.decisions, log.intact) == (8, True)
 
 
 def test_an_undo_and_a_correction_at_once_are_one_of_both(
     engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
 ) -> None:
-    fill(10)
+    fill(5)
     headers = bearer(engine, ann)
-    for race in range(10):
+    for race in range(5):
         lease = consoles[0].post("/api/v1/leases", headers=headers).json()
         done = decide(consoles[0], headers, lease, f"{race}").json()
         keyed = {**headers, "Idempotency-Key": f"again {race}"}
@@ -155,5 +117,5 @@ def test_an_undo_and_a_correction_at_once_are_one_of_both(
         assert statuses in ([201, 409], [201, 422])
     with engine.connect() as connection:
         pairs = "SELECT count(*) FROM decision WHERE action IN ('undo', 'correct')"
-        assert connection.scalar(text(pairs)) == 10
+        assert connection.scalar(text(pairs)) == 5
     assert verification.verify_log(engine).intact

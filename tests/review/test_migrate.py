@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from databases import scalar
 from sqlalchemy import Engine, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
@@ -29,23 +30,16 @@ def test_columns_are_those_that_the_migrations_make(
         assert compare_metadata(context, metadata) == []
 
 
-@pytest.mark.parametrize(
-    ("constraint", "values"),
-    [
+def test_the_database_accepts_the_values_of_the_constants(engine: Engine) -> None:
+    query = text("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = :name")
+    for constraint, values in (
         ("moderator_role_check", ROLES),
         ("review_item_kind_check", KINDS),
         ("review_item_status_check", STATUSES),
-    ],
-)
-def test_the_database_accepts_the_values_of_the_constants(
-    engine: Engine, constraint: str, values: tuple[str, ...]
-) -> None:
-    with engine.connect() as connection:
-        definition = connection.scalar(
-            text("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = :name"),
-            {"name": constraint},
-        )
-    assert sorted(re.findall(r"'(\w+)'::text", definition)) == sorted(values)
+    ):
+        with engine.connect() as connection:
+            definition = connection.scalar(query, {"name": constraint})
+        assert sorted(re.findall(r"'(\w+)'::text", definition)) == sorted(values)
 
 
 def test_only_the_logs_have_triggers(engine: Engine) -> None:
@@ -76,10 +70,7 @@ def test_an_older_server_is_refused(
     with pytest.raises(DatabaseError, match=r"PostgreSQL \d\d is not supported.* 99 or later"):
         upgrade(url)
     engine = connect(url)
-    with engine.connect() as connection:
-        assert (
-            connection.scalar(text("SELECT count(*) FROM pg_tables WHERE schemaname='public'")) == 0
-        )
+    assert scalar(engine, "SELECT count(*) FROM pg_tables WHERE schemaname='public'") == 0
     engine.dispose()
 
 

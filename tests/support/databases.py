@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib import resources as migrations
+from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, make_url, text
 
@@ -36,6 +38,41 @@ def unguarded(database: Engine | str) -> Iterator[Connection]:
     with as_owner(database) as connection:
         connection.execute(text("SET LOCAL session_replication_role = replica"))
         yield connection
+
+
+def execute(engine: Engine, statement: str, **values: object) -> None:
+    """Run a statement as the application."""
+    with engine.begin() as connection:
+        connection.execute(text(statement), values)
+
+
+def tamper(engine: Engine, statement: str, **values: object) -> None:
+    """Run a statement as `unguarded`."""
+    with unguarded(engine) as connection:
+        connection.execute(text(statement), values)
+
+
+def scalar(engine: Engine, query: str, **values: object) -> Any:
+    with engine.connect() as connection:
+        return connection.scalar(text(query), values)
+
+
+def scalars(engine: Engine, query: str, **values: object) -> list[Any]:
+    with engine.connect() as connection:
+        return list(connection.scalars(text(query), values))
+
+
+@dataclass(frozen=True)
+class Uncommitted:
+    """In place of an engine: lets what opens a connection read what this one has not committed."""
+
+    connection: Connection
+
+    def connect(self) -> "Uncommitted":
+        return self
+
+    def execution_options(self, **_: object) -> AbstractContextManager[Connection]:
+        return nullcontext(self.connection)
 
 
 #: Numbers items 1, 2, 3 …, so that a test can name one. `AS_INSTALLED` is what installations have.

@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 
 from modwatch.models.serving.telemetry import ProcessTelemetry
 from modwatch.review.people import accounts
-from modwatch.review.queue import deciding, leases
+from review.labelling import held, label
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "docker" / "grafana" / "modwatch.json"
 _LIMIT_SECONDS = 60
@@ -42,12 +42,8 @@ def pages(client: TestClient, engine: Engine, fill: Any, scraper: dict[str, str]
     """Return what the console and the model server show, some time after they started."""
     fill(3)
     ann = accounts.create_moderator(engine, "ann", "moderator")
-    lease = leases.lease(engine, ann.id)
-    assert lease is not None
-    deciding.decide(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
-        idempotency_key="k",
-    )  # fmt: skip
+    lease = held(engine, ann)
+    label(engine, ann, lease)
     client.get("/livez")
     server = ProcessTelemetry()
     server.watch(lambda: 2)

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review.people import access_tokens, accounts, sessions
+from modwatch.review.people import sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
+from review.console.visiting import bearer_of
 
 Fill = Callable[[int], None]
 Headers = dict[str, str]
@@ -28,19 +28,10 @@ def decided(client: TestClient, bearer: Headers, key: str = "k", **body: Any) ->
     return answer.json()
 
 
-def test_several_are_leased_at_once(client: TestClient, bearer: Headers, fill: Fill) -> None:
-    fill(4)
-    got = leased(client, bearer, count=3).json()
-    assert len({lease["item"]["id"] for lease in got}) == 3
-    assert len(leased(client, bearer, count=3).json()) == 1
-    assert leased(client, bearer, count=3).status_code == 204
-    assert leased(client, bearer, count=4).status_code == 422
-
-
 def test_a_lease_is_resumed_extended_and_given_back(
     client: TestClient, bearer: Headers, fill: Fill, engine: Engine
 ) -> None:
-    fill(1)
+    fill(4)
     lease = leased(client, bearer).json()
     path = f"/api/v1/items/{lease['item']['id']}/lease"
     proof = {**bearer, "X-Lease-Token": lease["token"]}
@@ -55,21 +46,12 @@ def test_a_lease_is_resumed_extended_and_given_back(
     assert client.delete(path, headers=proof).status_code == 204  # already
     assert metrics.counts(engine).leased == 0
     assert client.get(path, headers=proof).status_code == 409
-
-
-def test_undo_and_again(client: TestClient, bearer: Headers, fill: Fill) -> None:
-    fill(1)
-    done = decided(client, bearer, label=1, policy_code="threat")
-    assert (done["policy_code"], done["refers_to"]) == ("threat", None)
-    path = f"/api/v1/decisions/{done['id']}/undo"
-    first = client.post(path, headers={**bearer, "Idempotency-Key": "undo"})
-    assert first.status_code == 201
-    again = client.post(path, headers={**bearer, "Idempotency-Key": "undo"})
-    assert again.json()["item"] == first.json()["item"]
-    other = client.post(path, headers={**bearer, "Idempotency-Key": "another"})
-    assert other.status_code == 409
-    gone = client.post("/api/v1/decisions/99/undo", headers={**bearer, "Idempotency-Key": "x"})
-    assert gone.status_code == 404
+    # Several are leased at once.
+    got = leased(client, bearer, count=3).json()
+    assert len({lease["item"]["id"] for lease in got}) == 3
+    assert len(leased(client, bearer, count=3).json()) == 1
+    assert leased(client, bearer, count=3).status_code == 204
+    assert leased(client, bearer, count=4).status_code == 422
 
 
 def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fill: Fill) -> None:
@@ -78,32 +60,22 @@ def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fil
     path = f"/api/v1/items/{done['item_id']}/corrections"
     keyed = {**bearer, "Idempotency-Key": "correct"}
     version = client.get("/api/v1/me/day", headers=bearer).json()["decisions"][0]["item_version"]
-    late = client.post(
-        path, json={"label": 0, "version": version - 1, "reason": "slip"}, headers=keyed
-    )
-    assert late.status_code == 409
-    unknown = client.post(
-        path, json={"label": 0, "version": version, "reason": "nonsense"}, headers=keyed
-    )
-    assert unknown.status_code == 422
-    right = client.post(
-        path, json={"label": 0, "version": version, "reason": "slip"}, headers=keyed
-    )
-    assert (right.json()["action"], right.json()["refers_to"]) == ("correct", done["id"])
+    body = {"label": 0, "version": version, "reason": "slip"}
+    for wrong, status in (({"version": version - 1}, 409), ({"reason": "nonsense"}, 422)):
+        assert client.post(path, json=body | wrong, headers=keyed).status_code == status
+    right = client.post(path, json=body, headers=keyed).json()
+    assert (right["action"], right["refers_to"]) == ("correct", done["id"])
 
 
 def test_escalated_items_are_for_leads(
-    client: TestClient, bearer: Headers, fill: Fill, engine: Engine
+    client: TestClient, bearer: Headers, fill: Fill, engine: Engine, lea: Moderator
 ) -> None:
     fill(1)
     decided(client, bearer, action="escalate", reason="legal", note="look")
     assert leased(client, bearer, escalated=True).status_code == 403
-    lead = accounts.create_moderator(engine, "lea", "lead")
-    headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lead.id)}"}
-    opinions = leased(client, headers, escalated=True).json()["opinions"]
-    assert [(opinion["pseudonym"], opinion["reason"], opinion["note"]) for opinion in opinions] == [
-        ("ann", "legal", "look")
-    ]
+    [opinion] = leased(client, bearer_of(engine, lea), escalated=True).json()["opinions"]
+    told = (opinion["pseudonym"], opinion["reason"], opinion["note"])
+    assert told == ("ann", "legal", "look")
 
 
 def test_my_day_says_nothing_of_what_it_was_for(
@@ -123,12 +95,14 @@ def test_my_day_says_nothing_of_what_it_was_for(
     assert [one["undoable"] for one in day["decisions"]] == [False, False, True, True]
     assert day["decisions"][0]["item_version"] is None
     assert not {"kind", "prob", "review_score", "text", "excerpt"} & set(day["decisions"][0])
-    other = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ben.id)}"}
-    assert client.get("/api/v1/me/day", headers=other).json()["decided"] == 0
+    theirs = client.get("/api/v1/me/day", headers=bearer_of(engine, ben)).json()
+    assert theirs["decided"] == 0
 
 
-def test_preferences(client: TestClient, bearer: Headers, fill: Fill, engine: Engine) -> None:
+def test_policy_and_preferences(client: TestClient, bearer: Headers, fill: Fill) -> None:
     fill(1)
+    policy = client.get("/api/v1/policy", headers=bearer).json()
+    assert {"version", "node", "reasons", "digest"} <= set(policy)
     path = "/api/v1/me/preferences"
     assert client.get(path, headers=bearer).json()["theme"] == "auto"
     same_key = client.put(path, json={"keys": {"fine": "t"}}, headers=bearer)
@@ -140,28 +114,22 @@ def test_preferences(client: TestClient, bearer: Headers, fill: Fill, engine: En
     assert leased(client, bearer).status_code == 204  # opted out of the only reason
 
 
-def test_the_policy_is_read(client: TestClient, bearer: Headers) -> None:
-    policy = client.get("/api/v1/policy", headers=bearer).json()
-    assert {"version", "node", "reasons", "digest"} <= set(policy)
-
-
-@pytest.mark.parametrize("method", ["post", "put", "delete"])
 def test_a_cookie_alone_changes_nothing(
-    client: TestClient, token: str, fill: Fill, engine: Engine, method: str
+    client: TestClient, token: str, fill: Fill, engine: Engine
 ) -> None:
     fill(1)
-    session = sessions.open_session(engine, token)
-    client.cookies.set("modwatch_session", session)
+    client.cookies.set("modwatch_session", sessions.open_session(engine, token))
     me = client.get("/api/v1/me").json()
     assert me["pseudonym"] == "ann"
-    path = {"post": "/api/v1/leases", "put": "/api/v1/me/preferences"}.get(
-        method, "/api/v1/items/1/lease"
-    )
     extra = {"X-Lease-Token": "x"}
-    forged = {**extra, "X-Modwatch-CSRF": "0" * 64}
-    body = {} if method == "delete" else {"json": {}}
-    for headers in (extra, forged):
-        assert getattr(client, method)(path, headers=headers, **body).status_code == 403
-    proof = {**extra, "X-Modwatch-CSRF": me["csrf"]}
-    assert getattr(client, method)(path, headers=proof, **body).status_code < 300
-    assert metrics.counts(engine).leased == (1 if method == "post" else 0)
+    for method, path in (
+        ("POST", "/api/v1/leases"),
+        ("PUT", "/api/v1/me/preferences"),
+        ("DELETE", "/api/v1/items/1/lease"),
+    ):
+        body = {} if method == "DELETE" else {"json": {}}
+        for headers in (extra, {**extra, "X-Modwatch-CSRF": "0" * 64}):
+            assert client.request(method, path, headers=headers, **body).status_code == 403
+        proof = {**extra, "X-Modwatch-CSRF": me["csrf"]}
+        assert client.request(method, path, headers=proof, **body).status_code < 300
+    assert metrics.counts(engine).leased == 1

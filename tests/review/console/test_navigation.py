@@ -12,7 +12,6 @@ from sqlalchemy import Engine
 
 from modwatch.review.console.render import NAVIGATION
 from modwatch.review.queue.items import NewItem
-from modwatch.review.tables import ROLES
 from review.console.visiting import by_cookie, session_of, used
 
 #: Pages of one kind, such as those of items: the first few are opened.
@@ -30,13 +29,9 @@ def kind(address: str) -> str:
 
 
 @pytest.mark.usefixtures("fast_hashes")
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["moderator", "lead", "admin"])
 def test_every_link_opens(
-    role: str,
-    engine: Engine,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+    role: str, engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     who = used(engine, new_item, day)[role]
     headers = by_cookie(session_of(engine, who))

@@ -1,6 +1,5 @@
 """The API keeps to its own description, whatever is sent and whoever sends it."""
 
-import json
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, MutableMapping
@@ -19,7 +18,7 @@ from schemathesis.python.asgi import ASGIClient, get_client
 from schemathesis.specs.openapi import checks
 from sqlalchemy import Engine, select
 
-from modwatch.review.console.app import BODY_LIMIT, create_app
+from modwatch.review.console.app import create_app
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import access_tokens, accounts
 from modwatch.review.people.accounts import ROLE_SCOPES, Moderator
@@ -35,7 +34,7 @@ _PRIVATE_FIELDS = ("note", "text", "password", "lease_token", "witness")
 
 #: Examples of an operation that the role may not use, of one that it may, and of one that has
 #: refused all of those.
-FEW, SOME, MANY = 3, 8, 100
+FEW, SOME, MANY = 2, 4, 100
 
 OPEN = {"/livez", "/readyz"}
 
@@ -112,27 +111,6 @@ def test_the_description_is_whole(app: FastAPI) -> None:
                 if int(status) >= 400:
                     shape = answer["content"]["application/json"]["schema"]
                     assert shape == {"$ref": "#/components/schemas/ErrorSchema"}, where
-
-
-@pytest.mark.parametrize("credentials", [{}, {"Authorization": "Bearer wrong"}])
-def test_no_one_gets_in(
-    app: FastAPI, operations: list[Described], in_use: None, credentials: dict[str, str]
-) -> None:
-    with get_client(app) as client:
-        for _, requests in operations:
-
-            @settings(BOUNDED, max_examples=FEW)
-            @given(case=requests)
-            def refuses(case: Case) -> None:
-                answer = case.call(session=client, headers=credentials)
-                case.validate_response(answer, checks=CHECKS)
-                if case.path in OPEN:
-                    assert answer.status_code == 200
-                else:  # an unreadable body is refused before anybody asks who sent it
-                    assert answer.status_code == 401 or is_unreadable(answer)
-                    assert_one_shape(answer)
-
-            refuses()
 
 
 @pytest.mark.parametrize(
@@ -235,18 +213,6 @@ def cases(operation: APIOperation) -> Requests:
     if list(operation.iter_parameters()) or operation.body:
         made.append(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
     return st.one_of(made)
-
-
-def is_unreadable(answer: Any) -> bool:
-    """Return whether the body is too large, or no JSON, and was refused for that."""
-    body = answer.request.body
-    if len(body) > BODY_LIMIT:
-        return answer.status_code == 413
-    try:
-        json.loads(body)
-    except ValueError:
-        return answer.status_code in (400, 422)
-    return False
 
 
 def assert_one_shape(answer: Any) -> None:

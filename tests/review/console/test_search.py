@@ -2,11 +2,10 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-import httpx
 import pytest
-from databases import unguarded
+from databases import tamper
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
@@ -15,12 +14,10 @@ from modwatch.review.people import access_tokens, accounts, changes, sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import hidden
+from review.console.visiting import hidden, plain
 from review.labelling import label_next, open_queues
 
 New = Callable[..., NewItem]
-
-SCORES = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
 
 
 def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[str, str]:
@@ -29,10 +26,6 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     token = access_tokens.issue_token(engine, person.id)
     visitor.cookies.set(SESSION_COOKIE, sessions.open_session(engine, token))
     return {"Authorization": f"Bearer {token}"}
-
-
-def plain(page: httpx.Response) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def test_a_comment_is_found_and_its_history_reported(
@@ -56,19 +49,13 @@ def test_a_comment_is_found_and_its_history_reported(
     assert visitor.get("/items/77").status_code == 404
 
 
-def test_what_is_searched_for_stands_in_no_address(visitor: TestClient, engine: Engine) -> None:
-    come_in(engine, visitor, "cora", "lead")
-    page = visitor.get("/search")
-    assert 'method="get"' not in page.text
-    assert "No results." in page.text
-
-
 def test_older_ones_come_on_the_next_page(
     engine: Engine, visitor: TestClient, new_item: New, day: date
 ) -> None:
     intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(60)], day)
     come_in(engine, visitor, "cora", "admin")
     page = visitor.get("/search")
+    assert 'method="get"' not in page.text  # what is searched for stands in no address
     first = re.findall(r'href="[./]*items/(\d+)"', page.text)
     cursor = re.search(r'name="cursor" value="([\d-]+)"', page.text)
     assert cursor is not None
@@ -78,44 +65,12 @@ def test_older_ones_come_on_the_next_page(
     second = re.findall(r'href="[./]*items/(\d+)"', page.text)
     assert len(first) == 50
     assert sorted(map(int, first + second)) == list(range(1, 61))
-
-
-def test_an_auditor_sees_labels_and_no_scores(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("a", prob=0.8765, review_score=0.1357)], day)
-    label_next(engine, ann)
-    headers = come_in(engine, visitor, "odo", "auditor")
+    # Masked texts are shown on demand.
+    assert "Show text" not in visitor.get("/items/1").text
+    cora = accounts.find_moderator(engine, "cora")
+    changes.save_preferences(engine, cora.id, {"masking": "blur"})
     for page in (visitor.get("/search"), visitor.get("/items/1")):
-        assert page.status_code == 200
-        assert "toxic" in plain(page)
-        for secret in ("88%", "0.8765", "0.1357", "uncertain", "Probability", "Sent because"):
-            assert secret not in plain(page), secret
-    found = visitor.post("/api/v1/items/search", json={}, headers=headers).json()["items"]
-    response = visitor.get("/api/v1/items/1/history", headers=headers).json()
-    for item in (*found, *response["items"]):
-        assert [item[name] for name in SCORES] == [None] * len(SCORES)
-        assert item["label"] == 1
-    assert [event["reason"] for event in response["events"]] == [None, None]
-    assert 'action="../items/1/correct"' not in visitor.get("/items/1").text
-    form = {"version": "2", "seen": "0", "key": "k", "label": "0", "reason": "slip", "csrf": "x"}
-    assert visitor.post("/items/1/correct", data=form).status_code == 403
-
-
-def test_a_moderator_finds_what_they_decided(
-    engine: Engine, visitor: TestClient, ann: Moderator, ben: Moderator, new_item: New, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
-    label_next(engine, ann, note="mine")
-    label_next(engine, ben, note="not yours")
-    come_in(engine, visitor, "ann", "moderator")
-    page = visitor.get("/search")
-    assert re.findall(r'href="[./]*items/(\d+)"', page.text) == ["1"]
-    assert "last 14 days" in plain(page)
-    assert "mine" in plain(visitor.get("/items/1"))
-    hidden_from_them = visitor.get("/items/2")
-    assert hidden_from_them.status_code == 404
-    assert "not yours" not in hidden_from_them.text
+        assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
 
 
 def test_a_lead_corrects_once(
@@ -156,19 +111,7 @@ def test_a_conflict_tells_what_has_changed(
     assert visitor.post(f"/items/{item}/correct", data=again).status_code == 200
 
 
-def test_masked_texts_are_shown_on_demand(
-    engine: Engine, visitor: TestClient, new_item: New, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("a")], day)
-    come_in(engine, visitor, "cora", "admin")
-    assert "Show text" not in visitor.get("/items/1").text
-    cora = accounts.find_moderator(engine, "cora")
-    changes.save_preferences(engine, cora.id, {"masking": "blur"})
-    for page in (visitor.get("/search"), visitor.get("/items/1")):
-        assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
-
-
-@pytest.mark.parametrize("role", ["auditor", "ops", "admin"])
+@pytest.mark.parametrize("role", ["auditor", "admin"])
 def test_the_log_is_pulled_and_exported(
     engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date, role: str
 ) -> None:
@@ -198,17 +141,17 @@ def test_the_log_is_pulled_and_exported(
     assert {item.actor for item in taken} == {"them"}
 
 
-@pytest.mark.parametrize("role", ["lead", "auditor"])
 def test_who_works_some_queues_or_is_served_items_exports_nothing(
-    engine: Engine, visitor: TestClient, role: str
+    engine: Engine, visitor: TestClient
 ) -> None:
-    headers = come_in(engine, visitor, "cora", role)
-    if role == "auditor":
-        open_queues(engine, "de")
-        changes.set_queues(engine, accounts.find_moderator(engine, "cora").id, ["de"])
-    for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
-        assert visitor.get(path, headers=headers).status_code == 403
-    assert "records/export" not in visitor.get("/records").text
+    for name, role in (("cora", "lead"), ("odo", "auditor")):
+        headers = come_in(engine, visitor, name, role)
+        if role == "auditor":
+            open_queues(engine, "de")
+            changes.set_queues(engine, accounts.find_moderator(engine, name).id, ["de"])
+        for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
+            assert visitor.get(path, headers=headers).status_code == 403
+        assert "records/export" not in visitor.get("/records").text
 
 
 def test_the_log_is_checked_on_demand(
@@ -230,8 +173,3 @@ def test_the_log_is_checked_on_demand(
     assert "decision 1" in plain(page)
     form = hidden(page, "check") | {"witness": "nonsense"}
     assert visitor.post("/records/check", data=form).status_code == 422
-
-
-def tamper(engine: Engine, statement: str) -> None:
-    with unguarded(engine) as connection:
-        connection.execute(text(statement))

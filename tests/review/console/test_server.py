@@ -25,6 +25,7 @@ def free_port() -> int:
     return port
 
 
+@pytest.mark.soak  # `attacks/test_killed_database.py` ends the program's console
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_stopped(queue_url: str, end: signal.Signals) -> None:
     port = free_port()

@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from databases import execute
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, event
 
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import accounts
-from modwatch.review.queue import deciding, leases
+from modwatch.review.queue import leases
+from review.labelling import held, label
 
 Fill = Callable[[int], None]
 
@@ -26,15 +28,10 @@ def test_figures_of_the_queue(
 ) -> None:
     fill(3)
     ann = accounts.create_moderator(engine, "ann", "moderator")
-    lease = leases.lease(engine, ann.id)
-    assert lease is not None
-    deciding.decide(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token, label=1,
-        idempotency_key="k",
-    )  # fmt: skip
+    lease = held(engine, ann)
+    label(engine, ann, lease)
     leases.lease(engine, ann.id)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET due_at = now() - interval '1 hour'"))
+    execute(engine, "UPDATE review_item SET due_at = now() - interval '1 hour'")
     fresh.get("/api/v1/items/7/lease")
     figures = fresh.get("/metrics", headers=scraper).text.splitlines()
     for line in (

@@ -1,6 +1,6 @@
 """Forms of other sites, sessions of others, and eyes that look too far.
 
-Which role opens which endpoint is in `test_offices.py`.
+Which role opens which endpoint is in `test_scopes.py`.
 """
 
 import re
@@ -9,31 +9,26 @@ from datetime import date
 from typing import Any
 
 import httpx
-import pytest
-from databases import unguarded
+from databases import execute, scalar, unguarded
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
 from modwatch.review.console.sign_in import LOGIN_COOKIE
-from modwatch.review.people import access_tokens, passwords
-from modwatch.review.people.accounts import Moderator
-from modwatch.review.people.changes import change_role, disable
+from modwatch.review.events import recent_events
+from modwatch.review.log.export import export
+from modwatch.review.log.labels import annotation_days, given_labels
+from modwatch.review.people import accounts
+from modwatch.review.people.groups import SMALLEST_DRAW, counted_groups
 from modwatch.review.people.sessions import authenticate
 from modwatch.review.queue import metrics
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used
 
-Fill = Callable[[int], None]
-
 
 def test_forged_forms_change_nothing(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
     """Every endpoint that changes something, with every proof but the right one."""
     who = used(engine, new_item, day)
@@ -90,74 +85,31 @@ def forge(
     )
 
 
-ENDS: dict[str, Callable[[TestClient, Engine, Moderator, str], object]] = {
-    "log-out": lambda stranger, _, __, session: stranger.post(
-        "/logout", data={"csrf": csrf_of(session)}, headers=by_cookie(session)
-    ),
-    "password": lambda _, engine, ann, __: passwords.set_password(
-        engine, ann.id, "a new pass phrase"
-    ),
-    "disabled": lambda _, engine, ann, __: disable(engine, ann.id),
-    "role": lambda _, engine, ann, __: change_role(engine, ann.id, "lead"),
-    "revoked": lambda _, engine, ann, __: [
-        access_tokens.revoke_token_by_id(engine, token.id)
-        for token in access_tokens.tokens(engine, ann.id)
-    ],
-}
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_a_stolen_session_is_of_no_use_once_it_ended(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    ann: Moderator,
-    fill: Fill,
-    end: Callable[[TestClient, Engine, Moderator, str], object],
-) -> None:
-    fill(2)
-    session = session_of(engine, ann)
-    stolen = {**by_cookie(session), CSRF_HEADER: csrf_of(session)}
-    assert stranger.get("/day", headers=stolen).status_code == 200
-    end(stranger, engine, ann, session)
-    before = rows(engine)
-    for method, path in routes_of(app):
-        if path in ("/livez", "/readyz", "/login") or path.startswith("/oidc"):
-            continue
-        form = {"csrf": csrf_of(session), "verdict": "1", "item_id": "1", "lease_token": "t"}
-        body: Any = (
-            {"json": {}} if "/api/" in path or path in ("/next", "/leave") else {"data": form}
-        )
-        answer = stranger.request(
-            method, path, headers={**stolen, "X-Modwatch-Fragment": "1"},
-            **({} if method in ("GET", "DELETE") else body),
-        )  # fmt: skip
-        allowed = (401,) if path != "/logout" else (303, 401, 403)
-        assert answer.status_code in (*allowed, 422), (method, path)
-        assert "invented text" not in answer.text
-    leads_to = stranger.get("/day", headers=by_cookie(session)).headers["Location"]
-    assert leads_to.startswith("./login")
-    assert rows(engine) == before
-    assert metrics.counts(engine).leased == 0
-
-
 SECRETS = {"prob": 0.876543, "uncertainty": 0.108219, "review_score": 0.135791}
 
 
-def test_an_auditor_sees_no_score_anywhere(
-    engine: Engine,
-    app: FastAPI,
-    stranger: TestClient,
-    new_item: Callable[..., NewItem],
-    day: date,
+#: In every group that a person chose, so that one search finds what leaks.
+GROUP = "quillfeather"
+
+
+def test_no_answer_tells_an_auditor_a_score_or_anybody_a_group(
+    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
 ) -> None:
-    """Neither the model's view nor why an item was sent, in any answer to whatever they may ask."""
+    """Neither the model's view nor why an item was sent, in any answer to whatever they may ask.
+
+    What figures of groups tell is in `tests/monitoring/measurements/test_group_inference.py`.
+    """
+    for number in range(SMALLEST_DRAW):
+        accounts.create_moderator(engine, f"person {number}", "moderator")
     who = used(engine, new_item, day)
     with unguarded(engine) as connection:
         values = {**SECRETS, "reason": "planted_reason", "model_version": "planted_version"}
         changes = ", ".join(f"{name} = :{name}" for name in values)
         connection.execute(text(f"UPDATE review_item SET {changes}"), values)
-    message = {role: everything(engine, app, stranger, who[role]) for role in ("lead", "auditor")}
+    choose(engine)
+    message = {
+        role: everything(engine, app, stranger, who[role]) for role in ("lead", "auditor", "admin")
+    }
     shown = re.compile(r"876543|0\.8765|87\.[67]|88\s?%|108219|135791|planted_\w+")
     # Whoever may see them does, so the search for them can find something.
     assert len(set(shown.findall("\n".join(message["lead"].values())))) >= 5
@@ -165,3 +117,41 @@ def test_an_auditor_sees_no_score_anywhere(
     assert {"csv", "jsonl", "parquet"} <= message["auditor"].keys()
     for where, answer in message["auditor"].items():
         assert shown.findall(answer) == [], where
+    for role, answers in message.items():
+        assert len(answers) > 10
+        for where, answer in answers.items():
+            assert GROUP not in answer, (role, where)
+    # what was asked deleted some, but not all
+    assert scalar(engine, "SELECT count(*) FROM moderator_group") > SMALLEST_DRAW
+
+
+def choose(engine: Engine) -> None:
+    """Let everybody choose a group, and count in one."""
+    execute(engine, "DELETE FROM moderator_group")
+    execute(engine, f"INSERT INTO moderator_group SELECT id, '{GROUP} ' || id FROM moderator")
+    assert all(GROUP in counted for counted in counted_groups(engine).values())
+
+
+def test_no_export_event_or_table_of_labels_has_a_group(
+    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
+) -> None:
+    who = used(engine, new_item, day)
+    session = session_of(engine, who["moderator"])
+    form = {"csrf": csrf_of(session), "group": GROUP}
+    answer = stranger.post("/preferences/group", data=form, headers=by_cookie(session))
+    assert answer.status_code == 303
+    # Not even their own page shows it.
+    assert GROUP not in stranger.get("/preferences", headers=by_cookie(session)).text
+    with engine.connect() as connection:
+        names = connection.execute(text("SELECT group_name FROM moderator_group")).scalars().all()
+    assert names == [GROUP]
+    choose(engine)
+    whole = [b"".join(export(engine, kind, with_notes=True)) for kind in ("csv", "jsonl")]
+    days = annotation_days(engine, date(2020, 1, 1), date(2100, 1, 1))
+    labels = [batch.to_pylist() for day in days for batch in given_labels(engine, day)]
+    assert labels
+    for item in (
+        *whole, labels, accounts.people(engine), recent_events(engine),
+        accounts.find_moderator(engine, "the moderator"),
+    ):  # fmt: skip
+        assert GROUP not in str(item)

@@ -3,19 +3,29 @@
 import io
 import re
 import secrets
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
+from databases import execute, scalar
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from posting import post
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
+from modwatch.common.connections import listen
+from modwatch.review.console.app import server
+from modwatch.review.console.request_context import (
+    CSRF_HEADER,
+    SESSION_COOKIE,
+    ConsoleOptions,
+    csrf_of,
+)
 from modwatch.review.outbox.messages import OutboxMessage
 from modwatch.review.people import access_tokens, accounts, sessions
 from modwatch.review.people.accounts import Moderator
@@ -25,6 +35,20 @@ from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import metadata
 
 Headers = dict[str, str]
+
+
+@contextmanager
+def serving(engine: Engine, options: ConsoleOptions | None = None) -> Iterator[str]:
+    """Run the console in a thread; yield its address."""
+    console = server(engine, options) if options else server(engine)
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            console.should_exit = True
+            thread.join(timeout=30)
 
 
 def session_of(engine: Engine, person: Moderator) -> str:
@@ -38,6 +62,11 @@ def bearer_of(engine: Engine, person: Moderator) -> Headers:
 def by_cookie(session: str, **more: str) -> Headers:
     cookies = {SESSION_COOKIE: session, **more}
     return {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+
+
+def plain(page: httpx.Response) -> str:
+    """Return the words of a page."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
 
 
 def hidden(page: httpx.Response, action: str = "") -> dict[str, str]:
@@ -107,11 +136,7 @@ def _rows_of(parquet: bytes) -> str:
 
 def rows(engine: Engine) -> dict[str, int]:
     """Return how many rows every table has."""
-    with engine.connect() as connection:
-        return {
-            name: connection.scalar(text(f"SELECT count(*) FROM {name}")) or 0
-            for name in metadata.tables
-        }
+    return {name: scalar(engine, f"SELECT count(*) FROM {name}") or 0 for name in metadata.tables}
 
 
 def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[str, Moderator]:
@@ -140,6 +165,5 @@ def used(engine: Engine, new_item: Callable[..., NewItem], day: date) -> dict[st
         key="k", topic="t", series="s", sequence=1, dt=day, payload={"text": "x"}
     )
     post(engine, message, ["channel"])
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE outbox_delivery SET dead_at = now(), attempts = 1"))
+    execute(engine, "UPDATE outbox_delivery SET dead_at = now(), attempts = 1")
     return who

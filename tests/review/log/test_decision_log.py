@@ -58,17 +58,12 @@ def test_several_decisions_are_appended_at_once(engine: Engine, ann: Moderator, 
     assert (report.decisions, report.problems) == (3, ())
 
 
-def test_nothing_to_append_appends_nothing(engine: Engine, ann: Moderator) -> None:
-    with engine.begin() as connection:
-        assert append(connection, ann.id, []) == []
-    assert verification.verify_log(engine).decisions == 0
-
-
 def test_what_was_appended_goes_with_its_transaction(
     engine: Engine, ann: Moderator, fill: Fill
 ) -> None:
     fill(2)
     with engine.connect() as connection:
+        assert append(connection, ann.id, []) == []
         append(connection, ann.id, contents(engine))
         connection.rollback()
     report = verification.verify_log(engine)
@@ -91,22 +86,20 @@ def test_a_decision_keeps_its_note_to_itself(engine: Engine, ann: Moderator, fil
     assert "private" not in repr(done)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE decision SET label = 1 - label",
-        "DELETE FROM decision",
-        "TRUNCATE decision",
-        "TRUNCATE decision, decision_chain",
-    ],
-)
-def test_the_log_is_append_only(engine: Engine, ann: Moderator, fill: Fill, statement: str) -> None:
+def test_the_log_is_append_only(engine: Engine, ann: Moderator, fill: Fill) -> None:
+    """Not even its owner changes it; what the application may not is in `test_privileges.py`."""
     fill(2)
     decide_all(engine, [ann])
-    with pytest.raises(DBAPIError, match="append-only"), as_owner(engine) as connection:
-        connection.execute(text(statement))
-    with pytest.raises(DBAPIError, match="permission denied"), engine.begin() as connection:
-        connection.execute(text(statement))
+    for statement in (
+        "UPDATE decision SET label = 1 - label",
+        "DELETE FROM decision",
+        "TRUNCATE decision, decision_chain",
+        "UPDATE event SET action = 'x'",
+        "DELETE FROM event",
+        "TRUNCATE event",
+    ):
+        with pytest.raises(DBAPIError, match="append-only"), as_owner(engine) as connection:
+            connection.execute(text(statement))
     report = verification.verify_log(engine)
     assert (report.decisions, report.intact) == (2, True)
 
@@ -165,21 +158,21 @@ def in_postgresql(engine: Engine, row: dict[str, object]) -> str:
     return answer
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(row=ROWS)
 def test_python_and_postgresql_write_the_same(engine: Engine, row: dict[str, object]) -> None:
     assert in_postgresql(engine, row) == content_of(row)
 
 
-@pytest.mark.parametrize("dt", [date(1, 1, 1), date(999, 12, 31), date(9999, 12, 31)])
-@pytest.mark.parametrize("seconds", [-0.0, 0.1 + 0.2, 1.7976931348623157e308, float("inf")])
-def test_the_edges_are_written_the_same(engine: Engine, dt: date, seconds: float) -> None:
-    row: dict[str, object] = dict.fromkeys(COVERED) | EDGES | {"dt": dt, "seconds": seconds}
-    assert in_postgresql(engine, row) == content_of(row)
+def test_the_edges_are_written_the_same(engine: Engine) -> None:
+    for day, seconds in (
+        (date(1, 1, 1), -0.0),
+        (date(999, 12, 31), 0.1 + 0.2),
+        (date(9999, 12, 31), 1.7976931348623157e308),
+        (date(1, 1, 1), float("inf")),
+    ):
+        row: dict[str, object] = dict.fromkeys(COVERED) | EDGES | {"dt": day, "seconds": seconds}
+        assert in_postgresql(engine, row) == content_of(row)
 
 
 def test_every_digit_of_the_seconds_counts() -> None:

@@ -7,8 +7,8 @@ from sqlalchemy import Engine
 from modwatch.data.lake.schemas import LABELS
 from modwatch.review.log import labels
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases
-from review.labelling import decide_all
+from modwatch.review.queue import intake
+from review.labelling import decide_all, held, skip
 
 Fill = Callable[[int], None]
 
@@ -30,15 +30,8 @@ def test_skips_and_items_of_other_kinds_are_no_labels(
     engine: Engine, ann: Moderator, fill: Fill, day: date, new_item: Callable[..., object]
 ) -> None:
     fill(1)
-    lease = leases.lease(engine, ann.id)
-    assert lease is not None
-    deciding.skip(
-        engine,
-        moderator_id=ann.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        idempotency_key="s",
-    )
+    lease = held(engine, ann)
+    skip(engine, ann, lease)
     gold = new_item("c0", kind="gold")
     intake.enqueue(engine, [gold], day, kinds=["gold"])  # type: ignore[list-item]
     decide_all(engine, [ann])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 import pytest
-from databases import owner_url
+from databases import execute, owner_url, scalar
 from malformed import ACTIONS, SHAPES, spoil, without_rules
 from sqlalchemy import Engine, text
 
@@ -54,40 +54,37 @@ def test_malformed_rows_are_problems_and_hide_nothing(owner: Engine) -> None:
     chance, stored = random.Random(1), 0
     with owner.begin() as connection:
         connection.execute(text("UPDATE decision SET label = 1 - label"))
-    for _ in range(12):
+    for _ in range(6):
         with owner.begin() as connection:
             stored += len(list(spoil(connection, chance, 25)))
         problems = verify_log(owner).problems
         assert not [problem for problem in problems if "cannot be read" in problem]
         for decision in range(1, 7):
             assert any(re.match(rf"decision {decision} .* changed", p) for p in problems)
-    assert stored > 200
+    assert stored > 100
 
 
-@pytest.mark.parametrize("action", ACTIONS[:-2])
-def test_an_event_that_lacks_what_it_records_is_named(
-    engine: Engine, ann: Moderator, action: str
-) -> None:
+def test_an_event_that_lacks_what_it_records_is_named(engine: Engine, ann: Moderator) -> None:
     """It is written as the application's own role may: every hash is right."""
-    for subject in (None, ann.id):
-        with engine.begin() as connection:
-            record_event(connection, action, actor_id=None, subject_id=subject)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE moderator SET role = 'admin'"))
+    for action in ACTIONS[:-2]:
+        for subject in (None, ann.id):
+            with engine.begin() as connection:
+                record_event(connection, action, actor_id=None, subject_id=subject)
+    execute(engine, "UPDATE moderator SET role = 'admin'")
     problems = verify_log(engine).problems
-    assert any(re.fullmatch(r"event \d+ \(position \d+\) is malformed", p) for p in problems)
+    malformed = [p for p in problems if re.fullmatch(r"event \d+ \(position \d+\) is malformed", p)]
+    assert len(malformed) == 2 * len(ACTIONS[:-2]) - 2  # who is disabled or enabled says it all
     assert any("account 1 has the role admin" in problem for problem in problems)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_details_of_any_shape_are_read_without_an_error(engine: Engine, shape: str) -> None:
-    with engine.connect() as connection:
-        document = connection.scalar(text(f"SELECT ({shape})".replace(":", r"\:")))
+def test_details_of_any_shape_are_read_without_an_error(engine: Engine) -> None:
     state = RecordedState()
-    for action in ACTIONS[:-2]:
-        for details in (document, f'{{"comment_id": {document}, "queues": {document}}}'):
-            state.add(action, 1, details, date.max)
-            assert not state.add(action, None, details, date.max) or action == "log_in"
+    for shape in SHAPES:
+        document = scalar(engine, f"SELECT ({shape})".replace(":", r"\:"))
+        for action in ACTIONS[:-2]:
+            for details in (document, f'{{"comment_id": {document}, "queues": {document}}}'):
+                state.add(action, 1, details, date.max)
+                assert not state.add(action, None, details, date.max)
     assert state.gold == {}
 
 

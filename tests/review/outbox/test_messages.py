@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from databases import unguarded
+from databases import tamper
 from posting import post
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select
 
 from modwatch.common.errors import AlertError
 from modwatch.review.outbox import messages as outbox
@@ -62,24 +62,21 @@ def test_a_message_is_posted_once(engine: Engine) -> None:
     assert not post(engine, replace(FIRST, key="another"), ["mail"])  # the same number
     assert pending(engine, "webhook") == [FIRST.key]
     assert pending(engine, "mail") == []
+    assert post(engine, OTHER, [])  # without a channel it is kept, and not pending
+    assert stored(engine) == [FIRST.key, OTHER.key]
+    assert pending(engine, "webhook") == [FIRST.key]
 
 
 def test_many_are_posted_together_in_order_and_each_once(engine: Engine) -> None:
     post(engine, OTHER, ["webhook"])
     many = [
-        replace(FIRST, key=f"queue_old/{number}", sequence=number) for number in range(1, 2_501)
+        replace(FIRST, key=f"queue_old/{number}", sequence=number) for number in range(1, 1_101)
     ]
     found = store(engine, [OTHER, *many, many[0]], ["webhook", "mail"])
     assert found == {message.key for message in many}
     assert pending(engine, "webhook") == [OTHER.key, *(message.key for message in many)]
     assert pending(engine, "mail") == [message.key for message in many]
     assert store(engine, many, ["webhook"]) == store(engine, [], []) == set()
-
-
-def test_without_a_channel_it_is_kept_and_not_pending(engine: Engine) -> None:
-    assert post(engine, FIRST, [])
-    assert stored(engine) == [FIRST.key]
-    assert pending(engine, "webhook") == []
 
 
 def test_each_channel_fails_by_itself(engine: Engine) -> None:
@@ -95,27 +92,18 @@ def test_each_channel_fails_by_itself(engine: Engine) -> None:
 def test_what_is_old_expires_after_enough_failed_rounds(engine: Engine) -> None:
     """A message that is only old was posted by a slow clock, or nothing ran since."""
     post(engine, FIRST, ["webhook", "mail"])
-    with unguarded(engine) as connection:
-        connection.execute(
-            text("UPDATE outbox_message SET created_at = now() - interval '15 days'")
-        )
+    for _ in range(outbox.FEWEST_ATTEMPTS - 1):  # failed rounds alone expire nothing
+        outbox.count_attempt(engine, "webhook")
+    tamper(engine, "UPDATE outbox_message SET created_at = now() - interval '15 days'")
 
     def young(channel: str) -> list[OutboxMessage]:
         return outbox.pending(engine, channel, younger_than=dt.timedelta(days=14))
 
-    for _ in range(outbox.FEWEST_ATTEMPTS):
-        assert young("webhook") == [FIRST]
-        outbox.count_attempt(engine, "webhook")
+    assert young("webhook") == [FIRST]
+    outbox.count_attempt(engine, "webhook")
     assert young("webhook") == []
     assert young("mail") == [FIRST], "channels count by themselves"
     assert pending(engine, "webhook") == [FIRST.key], "it is not old"
-
-
-def test_failed_rounds_alone_expire_nothing(engine: Engine) -> None:
-    post(engine, FIRST, ["webhook"])
-    for _ in range(3 * outbox.FEWEST_ATTEMPTS):
-        outbox.count_attempt(engine, "webhook")
-    assert outbox.pending(engine, "webhook", younger_than=dt.timedelta(days=14)) == [FIRST]
 
 
 def test_two_who_send_at_once_send_once(engine: Engine) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import json
 import secrets
@@ -40,11 +41,7 @@ class FakeProvider(ThreadingHTTPServer):
 
     def rotate(self, kid: str, kind: str = "RS256") -> None:
         self.kid, self.kind = kid, kind
-        self.key: Any = (
-            rsa.generate_private_key(public_exponent=65537, key_size=2048)
-            if kind == "RS256"
-            else ec.generate_private_key(ec.SECP256R1())
-        )
+        self.key: Any = _key(kid, kind)
 
     def signed(self, claims: dict[str, Any], **changes: Any) -> str:
         header = {"alg": self.kind, "kid": self.kid} | changes.get("headers", {})
@@ -89,6 +86,13 @@ class FakeProvider(ThreadingHTTPServer):
             "email": "ann@example.org",
         } | json.loads(asked["claims"])
         return {"token_type": "Bearer", "id_token": self.sign(self.claims(claims))}
+
+
+@functools.cache  # to generate one takes half a second
+def _key(kid: str, kind: str) -> Any:
+    if kind == "RS256":
+        return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return ec.generate_private_key(ec.SECP256R1())
 
 
 def _imported(key: Any) -> RSAKey | ECKey:

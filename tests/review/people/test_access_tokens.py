@@ -30,7 +30,14 @@ def test_tokens_are_known_by_their_digest_alone(engine: Engine, ann: Moderator) 
         assert not works(engine, wrong)
 
 
-def test_tokens_end(engine: Engine, ann: Moderator) -> None:
+def test_tokens_end_and_have_a_lifetime_and_a_name(engine: Engine, ann: Moderator) -> None:
+    for days in (0, -1, -0.5):
+        with pytest.raises(QueueError, match=f"must be more than 0 days, got {days:g}"):
+            access_tokens.issue_token(engine, ann.id, lifetime=timedelta(days=days))
+    for name in ("", "a\nb", "a\0", "x" * 101):
+        with pytest.raises(QueueError, match="token's name"):
+            access_tokens.issue_token(engine, ann.id, name=name)
+    assert access_tokens.tokens(engine, ann.id) == []
     over = access_tokens.issue_token(engine, ann.id, lifetime=timedelta(microseconds=1))
     with pytest.raises(AccessDeniedError, match="expired"):
         sessions.authenticate(engine, over)
@@ -72,12 +79,6 @@ def test_tokens_are_listed_without_their_secret(engine: Engine, ann: Moderator) 
         access_tokens.revoke_token_by_id(engine, 99)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\0", "x" * 101])
-def test_unusable_names_are_refused(engine: Engine, ann: Moderator, name: str) -> None:
-    with pytest.raises(QueueError, match="token's name"):
-        access_tokens.issue_token(engine, ann.id, name=name)
-
-
 def test_revoking_ends_all_that_was_opened(engine: Engine, ann: Moderator) -> None:
     token = access_tokens.issue_token(engine, ann.id)
     other = sessions.open_session(engine, token)
@@ -95,18 +96,9 @@ def test_revoking_ends_all_that_was_opened(engine: Engine, ann: Moderator) -> No
     assert not works(engine, other, "session")
     assert not works(engine, third, "session")
     access_tokens.revoke_token(engine, "unknown")
-
-
-def test_a_log_out_by_the_old_cookie_ends_the_new_session(engine: Engine, ann: Moderator) -> None:
+    # A log-out by the old cookie ends the new session.
     first = sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
     second = sessions.rotate_session(engine, first, timedelta(0))
     assert second is not None
     access_tokens.revoke_token(engine, first)
     assert not works(engine, second, "session")
-
-
-@pytest.mark.parametrize("days", [0, -1, -0.5])
-def test_a_lifetime_must_be_positive(engine: Engine, ann: Moderator, days: float) -> None:
-    with pytest.raises(QueueError, match=f"must be more than 0 days, got {days:g}"):
-        access_tokens.issue_token(engine, ann.id, lifetime=timedelta(days=days))
-    assert access_tokens.tokens(engine, ann.id) == []

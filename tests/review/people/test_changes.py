@@ -53,15 +53,12 @@ def test_roles_change(engine: Engine, ann: Moderator) -> None:
 
 
 def test_unknown_people_are_named(engine: Engine) -> None:
-    for act in (changes.disable, changes.enable):
+    for act, more in (
+        (changes.disable, ()), (changes.enable, ()), (changes.change_role, ("lead",)),
+        (changes.set_queues, (None,)), (changes.save_preferences, ({},)),
+    ):  # fmt: skip
         with pytest.raises(QueueError, match="moderator 99 does not exist"):
-            act(engine, 99)
-    with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        changes.change_role(engine, 99, "lead")
-    with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        changes.set_queues(engine, 99, None)
-    with pytest.raises(QueueError, match="moderator 99 does not exist"):
-        changes.save_preferences(engine, 99, {})
+            act(engine, 99, *more)
 
 
 JSON = st.recursive(
@@ -73,7 +70,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(), JSON, max_size=5))
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[str, Any]) -> None:
     person = accounts.create_moderator(engine, "ann", "moderator")
@@ -85,14 +82,10 @@ def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[
         assert accounts.find_moderator(engine, "ann").preferences == preferences
 
 
-@pytest.mark.parametrize(
-    "preferences",
-    [{"a": object()}, {"a": float("nan")}, {"a": "x" * 20_000}, {"a\0": 1}, {"a": ["\ud800"]}],
-    ids=["object", "nan", "long", "nul", "surrogate"],
-)
-def test_unusable_preferences_are_refused(
-    engine: Engine, ann: Moderator, preferences: dict[str, Any]
-) -> None:
-    with pytest.raises(QueueError, match="without NUL"):
-        changes.save_preferences(engine, ann.id, preferences)
+def test_unusable_preferences_are_refused(engine: Engine, ann: Moderator) -> None:
+    for preferences in (
+        {"a": object()}, {"a": float("nan")}, {"a": "x" * 20_000}, {"a\0": 1}, {"a": ["\ud800"]},
+    ):  # fmt: skip
+        with pytest.raises(QueueError, match="without NUL"):
+            changes.save_preferences(engine, ann.id, preferences)
     changes.save_preferences(engine, ann.id, {"a": r"\u0000 as \\u0000 letters"})

@@ -22,31 +22,21 @@ def test_hashes_are_argon2id_and_salted() -> None:
     assert not passwords.matches("not a hash", GOOD)
 
 
-def test_weaker_hashes_match() -> None:
+def test_weaker_hashes_and_other_keyboards_match() -> None:
     weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(GOOD)
     assert passwords.matches(weak, GOOD)
-
-
-def test_the_same_password_on_another_keyboard_matches() -> None:
     stored = passwords.hash_password("caf\u00e9 au lait bitte")
     assert passwords.matches(stored, "cafe\u0301\u00a0au\u2003lait bitte")
 
 
-@pytest.mark.parametrize(
-    "password",
-    [
-        "",
-        "eleven char",
-        "x" * 257,
-        "nul \0 in the middle",
-        "lone \ud800 surrogate",
+def test_unusable_passwords_are_refused_unquoted() -> None:
+    for password in (
+        "", "eleven char", "x" * 257, "nul \0 in the middle", "lone \ud800 surrogate",
         "tab\tand bell\a",
-    ],
-)
-def test_unusable_passwords_are_refused_unquoted(password: str) -> None:
-    with pytest.raises(QueueError, match="12 to 256 characters") as refusal:
-        passwords.hash_password(password)
-    assert not password or password not in str(refusal.value)
+    ):  # fmt: skip
+        with pytest.raises(QueueError, match="12 to 256 characters") as refusal:
+            passwords.hash_password(password)
+        assert not password or password not in str(refusal.value)
 
 
 @given(st.text(alphabet=st.characters(categories=["Cc", "Cs", "Cn"]), min_size=1), st.text())
@@ -64,6 +54,6 @@ def test_no_ones_password_takes_as_long_as_someones() -> None:
         passwords.matches(hashed, "another long password")
         return time.process_time() - began
 
-    pairs = [(seconds(stored), seconds(None)) for _ in range(5)]
+    pairs = [(seconds(stored), seconds(None)) for _ in range(3)]
     ratio = statistics.median(nobody / somebody for somebody, nobody in pairs)
     assert 0.5 < ratio < 2

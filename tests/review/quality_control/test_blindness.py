@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from databases import unguarded
+from databases import tamper, unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.review.people.accounts import Moderator
@@ -40,17 +40,18 @@ def items(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_where_nothing_tells_every_kind_is_at_chance(seed: int) -> None:
-    found = blind_integrity(items(6_000, seed))
+def test_where_nothing_tells_every_kind_is_at_chance() -> None:
+    found = blind_integrity(items(2_500))
     assert found.keys() == set(MEASURED)
     assert not any(above_chance(auc) for auc in found.values())
 
 
-@pytest.mark.parametrize("kind", MEASURED)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind != "gold")) for kind in MEASURED]
+)
 def test_a_planted_tell_is_found(kind: str) -> None:
     """A third of the items of one kind have no platform, as gold of a corpus had."""
-    made = items(6_000, 1)
+    made = items(2_500, 1)
     made.loc[(made["kind"] == kind) & (made.index % 3 == 0), "platform"] = None
     found = blind_integrity(made)
     assert {other for other, auc in found.items() if above_chance(auc)} == {kind}
@@ -61,14 +62,11 @@ def test_few_items_are_insufficient() -> None:
     assert blind_integrity(pd.DataFrame({"kind": [], "day": []}))["gold"].status == "insufficient"
 
 
-@pytest.mark.parametrize(
-    ("auc", "interval", "expected"),
-    [(0.54, (0.51, 0.57), False), (0.6, (0.49, 0.7), False), (0.56, (0.51, 0.6), True)],
-)
-def test_above_chance_is_above_both_bounds(
-    auc: float, interval: tuple[float, float], expected: bool
-) -> None:
-    assert above_chance(Estimate.from_interval(auc, interval, n=100)) == expected
+def test_above_chance_is_above_both_bounds() -> None:
+    for auc, interval, expected in (
+        (0.54, (0.51, 0.57), False), (0.6, (0.49, 0.7), False), (0.56, (0.51, 0.6), True),
+    ):  # fmt: skip
+        assert above_chance(Estimate.from_interval(auc, interval, n=100)) == expected
 
 
 def test_what_was_served_is_read_and_a_measurement_remembered(
@@ -114,6 +112,5 @@ def test_confirmations_are_served_among_the_items_of_the_next_day(
         lease_token=lease.token, label=1, idempotency_key="a",
     )  # fmt: skip
     assert leases.lease(engine, ben.id, lanes=rules) is None
-    with unguarded(engine) as connection:
-        connection.execute(text("UPDATE review_item SET queued_at = queued_at - interval '1 day'"))
+    tamper(engine, "UPDATE review_item SET queued_at = queued_at - interval '1 day'")
     assert leases.lease(engine, ben.id, lanes=rules) is not None

@@ -1,7 +1,6 @@
 """Error rates from the log: which labels count, what is kept back, and that intervals hold."""
 
-import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.comparisons import labels_of_comments
 from modwatch.review.quality_control.error_rates import (
@@ -30,11 +28,6 @@ Route = Callable[..., None]
 
 MONDAY = date(2026, 1, 5)
 FALSE_POSITIVE, FALSE_NEGATIVE = 0.05, 0.25
-
-
-@pytest.fixture
-def team(engine: Engine) -> list[Moderator]:
-    return [accounts.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
 
 
 @pytest.fixture
@@ -86,8 +79,8 @@ def holds(rates: ErrorRates) -> bool:
 
 
 def test_rates_are_recovered_within_their_intervals() -> None:
-    found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(8)]
-    assert sum(map(holds, found)) >= 7  # both at once
+    found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(3)]
+    assert all(map(holds, found))  # both at once
     assert all(match.false_negative.high - match.false_negative.low < 0.25 for match in found)
     assert all(0 < (match.overturned or 0) < match.confirmed < match.labelled for match in found)
 
@@ -97,18 +90,20 @@ def test_top_and_slice_are_distinguished() -> None:
     assert holds(error_rates(labelled_comments(rows)))
 
 
-@pytest.mark.parametrize(("confirmed", "status"), [(29, "insufficient"), (30, "ok")])
-def test_too_few_confirmed_labels_give_no_figure(confirmed: int, status: str) -> None:
+def test_too_few_confirmed_labels_give_no_figure() -> None:
     rows = [{**row, "given": 1, "toxic": row["first_label"]} for row in simulated(200, 3)]
-    for row in rows[:confirmed]:
+    for row in rows[:29]:
         row |= {"given": 2, "toxic": 2, "first_label": 1}
     found = error_rates(labelled_comments(rows))
-    assert found.confirmed == confirmed
-    assert found.false_positive.status == found.false_negative.status == status
-    if status == "insufficient":
-        assert (found.false_positive.value, found.false_negative.high) == (None, None)
-        assert found.overturned is None
-        assert found.false_positive.reason == "29 confirmed labels; 30 are needed"
+    assert found.confirmed == 29
+    assert found.false_positive.status == found.false_negative.status == "insufficient"
+    assert (found.false_positive.value, found.false_negative.high) == (None, None)
+    assert found.overturned is None
+    assert found.false_positive.reason == "29 confirmed labels; 30 are needed"
+    rows[29] |= {"given": 2, "toxic": 2, "first_label": 1}
+    found = error_rates(labelled_comments(rows))
+    assert found.confirmed == 30
+    assert found.false_positive.status == found.false_negative.status == "ok"
 
 
 def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
@@ -119,26 +114,24 @@ def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
         error_rate_report(engine, MONDAY, MONDAY - timedelta(1))
 
 
-@pytest.mark.parametrize(
-    ("labels", "given", "toxic", "overturned"),
-    [((1,), 1, 1, 0), ((1, 1), 2, 2, 0), ((1, 0), 2, 1, 0), ((1, 0, 1), 3, 2, 0),
-     ((1, 0, 0), 3, 1, 1), ((0, 1, 1), 3, 2, 1)],
-)  # fmt: skip
-def test_what_counts_of_one_comment(
-    engine: Engine, team: list[Moderator], route: Route, labels: tuple[int, ...], given: int,
-    toxic: int, overturned: int,
-) -> None:  # fmt: skip
-    route(1)
-    rounds(engine, team, *labels)
-    comments = read(engine)
-    assert (comments.given.tolist(), comments.toxic.tolist()) == ([given], [toxic])
-    assert comments.first_label.tolist() == [labels[0]]
-    assert int(comments.overturned.sum()) == overturned
+def test_what_counts_of_one_comment(engine: Engine, team: list[Moderator], route: Route) -> None:
+    for number, (labels, given, toxic, overturned) in enumerate((
+        ((1,), 1, 1, 0), ((1, 1), 2, 2, 0), ((1, 0), 2, 1, 0), ((1, 0, 1), 3, 2, 0),
+        ((1, 0, 0), 3, 1, 1), ((0, 1, 1), 3, 2, 1),
+    )):  # fmt: skip
+        day = MONDAY + timedelta(number)
+        route(1, day)
+        rounds(engine, team, *labels)
+        comments = read(engine, day)
+        assert (comments.given.tolist(), comments.toxic.tolist()) == ([given], [toxic])
+        assert comments.first_label.tolist() == [labels[0]]
+        assert int(comments.overturned.sum()) == overturned
+        intake.enqueue(engine, [], day)  # what is left is withdrawn
 
 
-def read(engine: Engine, **options: list[str]) -> pd.DataFrame:
+def read(engine: Engine, day: date = MONDAY) -> pd.DataFrame:
     with engine.connect() as connection:
-        return labelled_comments(labels_of_comments(connection, MONDAY, MONDAY, **options))
+        return labelled_comments(labels_of_comments(connection, day, day))
 
 
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(
@@ -190,27 +183,3 @@ def test_only_the_largest_queues_have_figures_of_their_own() -> None:
     rows = [row for k in range(10) for row in simulated(5 + k, k, queue=f"q{k}", given=2, toxic=1)]
     comments = labelled_comments(rows)
     assert list(by_name(comments, "queue")) == [f"q{k}" for k in range(2, 10)]
-
-
-def fields_of(value: object) -> Iterator[str]:
-    """Yield the names of all fields, and all texts, in a record."""
-    if dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            yield field.name
-            yield from fields_of(getattr(value, field.name))
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield str(name)
-            yield from fields_of(item)
-    elif isinstance(value, str):
-        yield value
-
-
-def test_no_one_has_error_rates_of_their_own(
-    engine: Engine, team: list[Moderator], route: Route
-) -> None:
-    route(30)
-    rounds(engine, team, 1, 0, 0)
-    report = error_rate_report(engine, MONDAY, MONDAY)
-    assert report.everything.false_positive.status == "ok"
-    assert not set(fields_of(report)) & {"ann", "ben", "cai", "moderator_id", "pseudonym"}

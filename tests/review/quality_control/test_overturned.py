@@ -1,7 +1,6 @@
 """Overturned labels: whose comments are listed, for whom, and that nobody can be told from it."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import date, timedelta
 
 import pytest
@@ -25,16 +24,6 @@ from review.labelling import held, label, label_all, label_next
 
 Make = Callable[..., NewItem]
 Route = Callable[..., None]
-
-
-@pytest.fixture
-def team(engine: Engine) -> list[Moderator]:
-    return [accounts.create_moderator(engine, name, "moderator") for name in ("ann", "ben", "cai")]
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
 
 
 @pytest.fixture
@@ -84,22 +73,15 @@ def test_what_is_listed_of_a_comment(
     )  # fmt: skip
 
 
-def test_no_one_and_no_time_is_in_it() -> None:
-    assert {field.name for field in fields(Overturned)} == {
-        "dt", "text", "parent_text", "language", "queue", "first_label", "first_code", "others",
-        "contradicting", "other_codes",
-    }  # fmt: skip
-    assert Overturned.__dataclass_fields__["dt"].type is date
-
-
-@pytest.mark.parametrize("labels", [(1,), (1, 1), (1, 0), (1, 0, 1)])
 def test_what_most_labels_confirm_or_leave_open_is_not_listed(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, labels: tuple[int, ...]
+    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, day: date
 ) -> None:
-    route("c1")
-    for person, value in zip(team, labels, strict=False):
-        label_next(engine, person, value)
-    assert texts(engine, lea) == []
+    for number, labels in enumerate([(1,), (1, 1), (1, 0), (1, 0, 1)]):
+        route(f"c{number}", on=day + timedelta(number))
+        for person, value in zip(team, labels, strict=False):
+            label_next(engine, person, value)
+        assert texts(engine, lea) == []
+        intake.enqueue(engine, [], day + timedelta(number))  # what is left is withdrawn
 
 
 def test_a_label_that_is_being_given_again_is_not_listed(
@@ -156,6 +138,11 @@ def test_an_open_retest_of_someone_hides_the_comment(
     for person in team:
         label_all(engine, person, lambda _: 1)
     assert texts(engine, lea) == ["c1"]
+    # Gold comments are not listed.
+    add_gold(engine, [GoldComment(comment_id="c1", text="invented", label=1, source="panel")])
+    assert texts(engine, lea) == []
+    retire_gold(engine, ["c1"])
+    assert texts(engine, lea) == ["c1"]
 
 
 def test_a_dismissal_may_be_cancelled(
@@ -167,17 +154,6 @@ def test_a_dismissal_may_be_cancelled(
     begun = dismissal.start(engine, lea.id, Criteria(comment_ids=("c1",)), "spam_wave", 2)
     assert dismissal.resume(engine, begun.id).closed == 1  # the other one is decided, just now
     assert texts(engine, lea) == []
-
-
-def test_gold_comments_are_not_listed(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
-) -> None:
-    route("c1")
-    overturn(engine, team)
-    add_gold(engine, [GoldComment(comment_id="c1", text="invented", label=1, source="panel")])
-    assert texts(engine, lea) == []
-    retire_gold(engine, ["c1"])
-    assert texts(engine, lea) == ["c1"]
 
 
 def test_the_latest_of_some_queues(

@@ -2,26 +2,20 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 import pytest
-from sqlalchemy import Engine, text
+from databases import execute
+from sqlalchemy import Engine
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.log import labels, verification
 from modwatch.review.log.decision_log import Decision
-from modwatch.review.log.labels import confirming_labels
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import Lease, NewItem
-from review.labelling import held, label
+from review.labelling import escalate, held, held_escalated, label, skip
 
 Fill = Callable[[int], None]
 Make = Callable[..., NewItem]
-
-
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
 
 
 def standing(engine: Engine, day: date, kind: str = "review") -> dict[str, tuple[int, str]]:
@@ -42,85 +36,57 @@ def test_what_is_undone_stands_no_more_and_is_decided_anew(
     first = held(engine, ann)
     done = label(engine, ann, first, 1)
     assert standing(engine, day) == {"c0": (1, "ann")}
-    again = undone(engine, ann, done)
+    undone(engine, ann, done)
+    again = undone(engine, ann, done)  # the same undo again gives the item again
     assert standing(engine, day) == {}
     assert (again.item.id, again.item.text) == (first.item.id, first.item.text)
     assert again.item.version == first.item.version + 2
     label(engine, ann, again, 0)
     assert standing(engine, day) == {"c0": (0, "ann")}
-    assert verification.verify_log(engine).intact
-
-
-def test_the_same_undo_again_gives_the_item_again(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
-    fill(1)
-    done = label(engine, ann, held(engine, ann), 1)
-    undone(engine, ann, done)
-    again = undone(engine, ann, done)
-    assert verification.verify_log(engine).decisions == 2
-    label(engine, ann, again, 0)
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
     with pytest.raises(LeaseConflictError, match="new key"):
-        undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key=again.token)
+        undone(engine, ann, done, again.token)
+    log = verification.verify_log(engine)
+    assert (log.decisions, log.intact) == (3, True)
 
 
-def send_on(engine: Engine, person: Moderator, act: Callable[..., Decision]) -> Decision:
-    lease = held(engine, person)
-    return act(
-        engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key=lease.token, reason="unsure",
-    )  # fmt: skip
-
-
-def test_an_escalation_can_be_undone(
-    engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
+def test_an_escalation_can_be_undone_and_a_skip_or_an_undo_cannot(
+    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill
 ) -> None:
+    """While others work, only a reserved item would be left to bring back after a skip."""
     fill(1)
-    done = send_on(engine, ann, deciding.escalate)
+    done = escalate(engine, ann, held(engine, ann))
     assert leases.lease(engine, ann.id) is None
     back = undone(engine, ann, done)
     assert leases.lease_escalated(engine, lea.id) is None
-    assert leases.release(engine, ann.id, back.item.id, back.token)
-
-
-def test_a_skip_cannot_be_undone(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
-    """While others work, only a reserved item would be left to bring back."""
-    fill(1)
-    done = send_on(engine, ann, deciding.skip)
     with pytest.raises(QueueError, match="cannot be undone"):
-        undone(engine, ann, done)
-    assert held(engine, ben).item.id == done.item_id
-
-
-def test_an_item_that_is_brought_back_goes_to_others_when_the_lease_runs_out(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
-    fill(1)
-    again = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
+        undo(engine, moderator_id=ann.id, decision_id=2, idempotency_key="again")
+    # Others have it when the lease runs out.
     assert leases.lease(engine, ben.id) is None
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET leased_until = now()"))
+    execute(engine, "UPDATE review_item SET leased_until = now()")
     with pytest.raises(LeaseConflictError):
-        label(engine, ann, again, 0)
-    assert held(engine, ben).item.id == again.item.id
+        label(engine, ann, back, 0)
+    lease = held(engine, ben)
+    assert lease.item.id == back.item.id
+    assert leases.release(engine, ben.id, lease.item.id, lease.token)
+    done = skip(engine, ann, held(engine, ann))
+    with pytest.raises(QueueError, match="cannot be undone"):
+        undone(engine, ann, done, "skip")
+    assert held(engine, ben).item.id == done.item_id
 
 
 def test_an_undo_that_comes_too_late_is_refused(
     engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
-    done = send_on(engine, ann, deciding.escalate)
+    done = escalate(engine, ann, held(engine, ann))
     with pytest.raises(LeaseConflictError, match="only be undone within"):
         undo(
             engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="u",
             within=timedelta(0),
         )  # fmt: skip
-    other = leases.lease_escalated(engine, lea.id)
-    assert other is not None
+    other = held_escalated(engine, lea)
     with pytest.raises(LeaseConflictError, match="has continued"):
         undone(engine, ann, done)
     label(engine, lea, other, 1)
@@ -130,41 +96,27 @@ def test_an_undo_that_comes_too_late_is_refused(
         undone(engine, lea, done)
 
 
-def test_an_undo_cannot_be_undone(engine: Engine, ann: Moderator, fill: Fill) -> None:
-    fill(1)
-    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
-    with pytest.raises(QueueError, match="cannot be undone"):
-        undo(engine, moderator_id=ann.id, decision_id=2, idempotency_key="again")
-    label(engine, ann, back, 1)
-
-
 def confirmations(engine: Engine, new_item: Make, day: date) -> None:
     items = [new_item("c0"), new_item("c0", kind="confirmation")]
     intake.enqueue(engine, items, day)
 
 
 def test_a_confirmation_waits_for_the_first_label_and_for_someone_else(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+    engine: Engine, ann: Moderator, ben: Moderator, cai: Moderator, new_item: Make, day: date
 ) -> None:
     confirmations(engine, new_item, day)
     first = held(engine, ann)
     assert leases.lease(engine, ben.id) is None
-    label(engine, ann, first, 1)
-    assert leases.lease(engine, ann.id) is None
+    leases.release(engine, ann.id, first.item.id, first.token)
+    skip(engine, cai, held(engine, cai))  # and is no stranger to the comment
+    first = held(engine, ann)
+    back = undone(engine, ann, label(engine, ann, first, 0))
+    assert leases.lease(engine, ben.id) is None  # it waits again
+    label(engine, ann, back, 1)
+    assert leases.lease(engine, ann.id) is leases.lease(engine, cai.id) is None
     label(engine, ben, held(engine, ben), 0)
     assert standing(engine, day) == {"c0": (1, "ann")}
     assert standing(engine, day, "confirmation") == {"c0": (0, "ben")}
-
-
-def test_a_confirmation_waits_again_when_the_first_label_is_undone(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
-    confirmations(engine, new_item, day)
-    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
-    assert leases.lease(engine, ben.id) is None
-    label(engine, ann, back, 0)
-    assert leases.lease(engine, ann.id) is None
-    assert held(engine, ben).item.comment_id == "c0"
 
 
 def test_who_reads_the_confirmation_is_not_served_the_first_that_came_back(
@@ -181,44 +133,21 @@ def test_who_reads_the_confirmation_is_not_served_the_first_that_came_back(
     assert held(engine, ann).item.id == back.item.id
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_who_skipped_the_first_is_no_stranger(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date, late: bool
-) -> None:
-    if late:
-        intake.enqueue(engine, [new_item("c0")], day)
-    else:
-        confirmations(engine, new_item, day)
-    lease = held(engine, ben)
-    deciding.skip(
-        engine, moderator_id=ben.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="s",
-    )  # fmt: skip
-    label(engine, ann, held(engine, ann), 1)
-    if late:
-        confirmations(engine, new_item, day)
-    assert leases.lease(engine, ben.id) is None
-    assert held(engine, accounts.create_moderator(engine, "cai", "moderator")).item.text
-
-
-def test_a_confirmation_that_is_routed_late_knows_who_labelled_the_first(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
+def test_a_confirmation_that_is_routed_late_or_anew(
+    engine: Engine, ann: Moderator, ben: Moderator, cai: Moderator, new_item: Make, day: date
 ) -> None:
     intake.enqueue(engine, [new_item("c0")], day)
+    skip(engine, cai, held(engine, cai))
     label(engine, ann, held(engine, ann), 1)
     confirmations(engine, new_item, day)
-    assert leases.lease(engine, ann.id) is None
-    assert held(engine, ben).item.comment_id == "c0"
-
-
-def test_a_confirmation_of_another_text_waits(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
-    confirmations(engine, new_item, day)
-    label(engine, ann, held(engine, ann), 1)
+    assert leases.lease(engine, ann.id) is None  # it knows who labelled the first
+    assert leases.lease(engine, cai.id) is None  # and who skipped it
+    lease = held(engine, ben)
+    assert lease.item.comment_id == "c0"
+    leases.release(engine, ben.id, lease.item.id, lease.token)
     items = [new_item("c0", text="edited"), new_item("c0", kind="confirmation", text="edited")]
     intake.enqueue(engine, items, day)
-    assert leases.lease(engine, ben.id) is None
+    assert leases.lease(engine, ben.id) is None  # one of another text waits
 
 
 def several(engine: Engine, new_item: Make, day: date, wanted: int) -> None:
@@ -232,7 +161,11 @@ def test_an_item_of_two_labels_is_decided_when_both_agree(
     label(engine, ann, held(engine, ann), 1)
     assert leases.lease(engine, ann.id) is None
     assert standing(engine, day) == {}  # one of two decides nothing
-    label(engine, ben, held(engine, ben), 1)
+    # Several people label the same text.
+    intake.enqueue(engine, [new_item("c0", labels_wanted=1, text="edited")], day)
+    second = held(engine, ben)
+    assert second.item.text == new_item("c0").text
+    label(engine, ben, second, 1)
     assert standing(engine, day) == {"c0": (1, "ben")}
 
 
@@ -241,21 +174,26 @@ def test_a_lead_settles_what_two_people_see_differently(
 ) -> None:
     several(engine, new_item, day, 2)
     first = held(engine, ann)
-    label(engine, ann, first, 1)
+    back = undone(engine, ann, label(engine, ann, first, 0))  # the lead does not see it
+    label(engine, ann, back, 1)
     assert first.opinions == ()
     second = held(engine, ben)
     assert second.opinions == ()  # nobody knows of the other
     label(engine, ben, second, 0)
     assert standing(engine, day) == {}
-    third = leases.lease_escalated(engine, lea.id)
-    assert third is not None
+    third = held_escalated(engine, lea)
     assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
         ("ann", 1),
         ("ben", 0),
     ]
-    settled = label(engine, lea, third, 0)
+    settled = label(engine, lea, third, 1)
     assert settled.action == "adjudicate"
-    assert label(engine, lea, third, 0) == settled
+    assert label(engine, lea, third, 1) == settled
+    assert standing(engine, day) == {"c0": (1, "lea")}
+    # What is undone is for the leads again.
+    back = undone(engine, lea, settled)
+    assert leases.lease(engine, ann.id) is None
+    assert label(engine, lea, back, 0).action == "adjudicate"
     assert standing(engine, day) == {"c0": (0, "lea")}
     assert verification.verify_log(engine).intact
 
@@ -282,32 +220,14 @@ def test_a_label_that_was_undone_does_not_count_among_several(
     assert standing(engine, day) == {"c0": (0, "ann")}
 
 
-def test_an_undone_settlement_is_for_the_leads_again(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
-    several(engine, new_item, day, 2)
-    label(engine, ann, held(engine, ann), 1)
-    label(engine, ben, held(engine, ben), 0)
-    third = leases.lease_escalated(engine, lea.id)
-    assert third is not None
-    back = undone(engine, lea, label(engine, lea, third, 1))
-    assert leases.lease(engine, ann.id) is None
-    assert label(engine, lea, back, 0).action == "adjudicate"
-    assert standing(engine, day) == {"c0": (0, "lea")}
-
-
 def test_an_escalated_item_says_why(
     engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill
 ) -> None:
     fill(1)
     lease = held(engine, ann)
-    deciding.escalate(
-        engine, moderator_id=ann.id, item_id=lease.item.id, lease_token=lease.token,
-        idempotency_key="e", reason="severe", note="a private remark",
-    )  # fmt: skip
+    escalate(engine, ann, lease, reason="severe", note="a private remark")
     assert leases.lease(engine, ben.id) is None
-    settled = leases.lease_escalated(engine, lea.id)
-    assert settled is not None
+    settled = held_escalated(engine, lea)
     result = settled.opinions[0]
     assert (result.pseudonym, result.action, result.reason) == ("ann", "escalate", "severe")
     assert result.note == "a private remark"
@@ -319,8 +239,16 @@ def test_a_correction_replaces_the_label_that_stands(
 ) -> None:
     fill(1)
     lease = held(engine, ann)
+    undecided = {"item_id": 1, "label": 0, "version": 1, "reason": "slip"}
+    with pytest.raises(LeaseConflictError):
+        correct(engine, moderator_id=ann.id, idempotency_key="k", **undecided)
     done = label(engine, ann, lease, 1)
     wanted = {"item_id": lease.item.id, "label": 0, "version": 2, "reason": "slip"}
+    with pytest.raises(ItemNotFoundError):
+        correct(engine, moderator_id=ann.id, idempotency_key="k", **wanted | {"item_id": 9})
+    with pytest.raises(ItemNotFoundError):  # in a lead's queues alone
+        correct(engine, moderator_id=lea.id, idempotency_key="k", others_too=True, queues=["de"],
+                **wanted)  # fmt: skip
     with pytest.raises(QueueError, match="another person's"):
         correct(engine, moderator_id=ben.id, idempotency_key="k", **wanted)
     mended = correct(engine, moderator_id=ann.id, idempotency_key="k", **wanted)
@@ -330,7 +258,8 @@ def test_a_correction_replaces_the_label_that_stands(
     with pytest.raises(LeaseConflictError, match="has changed"):
         correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
     wanted |= {"version": 3, "label": 1}
-    theirs = correct(engine, moderator_id=lea.id, idempotency_key="l", others_too=True, **wanted)
+    mine = {"others_too": True, "queues": ["general"]}
+    theirs = correct(engine, moderator_id=lea.id, idempotency_key="l", **mine, **wanted)
     assert theirs.refers_to == mended.id
     assert standing(engine, day) == {"c0": (1, "lea")}
     assert verification.verify_log(engine).intact
@@ -348,75 +277,12 @@ def test_what_is_compared_is_corrected_by_no_one_else(
     assert correct(engine, moderator_id=ann.id, **wanted).label == 0
 
 
-def test_undecided_items_are_not_corrected(engine: Engine, ann: Moderator, fill: Fill) -> None:
-    fill(1)
-    wanted = {"label": 0, "version": 1, "reason": "slip", "idempotency_key": "k"}
-    with pytest.raises(LeaseConflictError):
-        correct(engine, moderator_id=ann.id, item_id=1, **wanted)
-    with pytest.raises(ItemNotFoundError):
-        correct(engine, moderator_id=ann.id, item_id=9, **wanted)
-
-
-def test_a_lead_corrects_in_their_queues_alone(
-    engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
-) -> None:
-    fill(1)
-    label(engine, ann, held(engine, ann), 1)
-    wanted = {"item_id": 1, "label": 0, "version": 2, "reason": "slip", "idempotency_key": "k"}
-    with pytest.raises(ItemNotFoundError):
-        correct(engine, moderator_id=lea.id, others_too=True, queues=["de"], **wanted)
-    done = correct(engine, moderator_id=lea.id, others_too=True, queues=["general"], **wanted)
-    assert done.action == "correct"
-
-
-def test_who_holds_both_of_two_items_of_a_comment_decides_one(
-    engine: Engine, ann: Moderator, new_item: Make, day: date
-) -> None:
-    intake.enqueue(engine, [new_item("c0")], day)
-    intake.enqueue(engine, [new_item("c0", kind="audit", reason="audit")], day, kinds=("audit",))
-    one, other = held(engine, ann), held(engine, ann)
-    label(engine, ann, one, 1)
-    with pytest.raises(LeaseConflictError):
-        label(engine, ann, other, 1)
-    assert label(engine, ann, one, 1).position == 1  # the same request again
-
-
-def test_a_lead_does_not_see_what_was_taken_back(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
-    several(engine, new_item, day, 2)
-    back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
-    label(engine, ann, back, 0)
-    label(engine, ben, held(engine, ben), 1)
-    third = leases.lease_escalated(engine, lea.id)
-    assert third is not None
-    assert [(opinion.pseudonym, opinion.label) for opinion in third.opinions] == [
-        ("ann", 0),
-        ("ben", 1),
-    ]
-
-
-def test_several_people_label_the_same_text(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
-    several(engine, new_item, day, 2)
-    label(engine, ann, held(engine, ann), 1)
-    intake.enqueue(engine, [new_item("c0", labels_wanted=1, text="edited")], day)
-    second = held(engine, ben)
-    assert second.item.text == new_item("c0").text
-    label(engine, ben, second, 1)
-    assert standing(engine, day) == {"c0": (1, "ben")}
-
-
 def test_an_old_escalation_says_nothing_of_what_was_routed_again(
     engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
 ) -> None:
     def hand_on(person: Moderator) -> Decision:
         lease = held(engine, person)
-        return deciding.escalate(
-            engine, moderator_id=person.id, item_id=lease.item.id, lease_token=lease.token,
-            idempotency_key=lease.token,
-        )  # fmt: skip
+        return escalate(engine, person, lease)
 
     intake.enqueue(engine, [new_item("c0")], day)
     hand_on(ben)
@@ -424,22 +290,3 @@ def test_an_old_escalation_says_nothing_of_what_was_routed_again(
     intake.enqueue(engine, [new_item("c0")], day)
     back = undone(engine, ann, hand_on(ann))
     assert label(engine, ann, back, 1).action == "label"
-
-
-def test_a_confirmation_counts_as_it_was_first_given(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
-    confirmations(engine, new_item, day)
-    label(engine, ann, held(engine, ann), 1)
-    item = held(engine, ben).item
-    leases.release(engine, ben.id, item.id, "")
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE review_item SET leased_until = now()"))
-    label(engine, ben, held(engine, ben), 0)
-    correct(
-        engine, moderator_id=ben.id, item_id=item.id, label=1, version=item.version + 1,
-        reason="slip", idempotency_key="c",
-    )  # fmt: skip
-    assert standing(engine, day, "confirmation") == {"c0": (1, "ben")}
-    given = confirming_labels(engine, day)
-    assert [row["label"] for part in given for row in part.to_pylist()] == [0]

@@ -3,18 +3,16 @@
 from collections.abc import Callable
 from datetime import date
 
-import pytest
-from databases import unguarded
-from sqlalchemy import Engine, text
+from databases import tamper
+from sqlalchemy import Engine
 
-from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, dismissal, intake, leases
+from modwatch.review.queue import dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.intake import serve_first
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import unlabelled
-from review.labelling import held, label_next
+from review.labelling import escalate, held, held_escalated, label_next, skip
 
 Make = Callable[..., NewItem]
 LATER = date(2026, 1, 2)
@@ -22,73 +20,43 @@ LATER = date(2026, 1, 2)
 
 def end_review(engine: Engine) -> None:
     """Let the deadline of all items pass."""
-    with unguarded(engine) as connection:
-        connection.execute(
-            text(
-                "UPDATE review_item SET due_at = due_at - interval '3 days', "
-                "queued_at = queued_at - interval '3 days', "
-                "serve_by = serve_by - interval '3 days'"
-            )
-        )
-
-
-def skip_next(engine: Engine, person: Moderator, how: Callable[..., object] = deciding.skip) -> str:
-    lease = held(engine, person)
-    how(
+    tamper(
         engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        idempotency_key=lease.token,
+        "UPDATE review_item SET due_at = due_at - interval '3 days', "
+        "queued_at = queued_at - interval '3 days', "
+        "serve_by = serve_by - interval '3 days'",
     )
-    return lease.item.comment_id
 
 
-@pytest.fixture
-def lead(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "leah", "lead")
-
-
-def test_the_review_goes_on_until_the_last_item_is_due(
-    engine: Engine, day: date, fill: Callable[[int], None]
+def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
+    engine: Engine, day: date, ann: Moderator, lea: Moderator, new_item: Make
 ) -> None:
     assert unlabelled(engine, day) is None
-    fill(2)
-    assert unlabelled(engine, day) is None
-    end_review(engine)
-    assert unlabelled(engine, day) == {"c0": "waiting", "c1": "waiting"}
-
-
-def test_each_missing_label_has_its_reason(
-    engine: Engine, day: date, ann: Moderator, lead: Moderator, fill: Callable[[int], None]
-) -> None:
-    fill(5)
+    items = [new_item(f"c{n}", n + 1) for n in range(5)]
+    # Confirmations are not followed up.
+    intake.enqueue(engine, [*items, new_item("c0", 2, kind="confirmation")], day)
     label_next(engine, ann)
-    assert skip_next(engine, ann) == "c1"
-    assert skip_next(engine, ann, deciding.escalate) == "c2"
+    assert skip(engine, ann, held(engine, ann)).comment_id == "c1"
+    assert escalate(engine, ann, held(engine, ann)).comment_id == "c2"
     criteria = Criteria(comment_ids=("c3",))
-    begun = dismissal.start(engine, lead.id, criteria, "spam", expected=1)
+    begun = dismissal.start(engine, lea.id, criteria, "spam", expected=1)
     dismissal.resume(engine, begun.id)
+    assert unlabelled(engine, day) is None
     end_review(engine)
     found = {"c1": "skipped", "c2": "escalated", "c3": "dismissed", "c4": "waiting"}
     assert unlabelled(engine, day) == found
-
-
-def test_confirmations_are_not_followed_up(
-    engine: Engine, day: date, ann: Moderator, new_item: Make
-) -> None:
-    items = [new_item("c0"), new_item("c0", 2, kind="confirmation")]
-    intake.enqueue(engine, items, day)
-    label_next(engine, ann)
-    end_review(engine)
-    assert unlabelled(engine, day) == {}
 
 
 def test_a_follow_up_comes_first_to_who_did_not_skip_it(
     engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(4)
-    assert [skip_next(engine, ann) for _ in range(4)] == ["c0", "c1", "c2", "c3"]
+    assert [skip(engine, ann, held(engine, ann)).comment_id for _ in range(4)] == [
+        "c0",
+        "c1",
+        "c2",
+        "c3",
+    ]
     assert serve_first(engine, day, ["c2"]) == 1
     assert leases.lease(engine, ann.id) is None
     first = held(engine, ben)
@@ -103,7 +71,7 @@ def test_a_follow_up_that_is_skipped_again_stays_open_and_first(
 ) -> None:
     fill(2)
     serve_first(engine, day, ["c1"])
-    assert skip_next(engine, ann) == "c1"
+    assert skip(engine, ann, held(engine, ann)).comment_id == "c1"
     assert serve_first(engine, day, ["c1"]) == 1
     end_review(engine)
     assert unlabelled(engine, day) == {"c0": "waiting", "c1": "skipped"}
@@ -123,14 +91,13 @@ def test_follow_ups_come_before_older_items_and_again_is_the_same(
 
 
 def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
-    engine: Engine, day: date, ann: Moderator, lead: Moderator, fill: Callable[[int], None]
+    engine: Engine, day: date, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(2)
     for _ in range(2):
-        skip_next(engine, ann, deciding.escalate)
+        escalate(engine, ann, held(engine, ann))
     serve_first(engine, day, ["c1"])
-    lease = leases.lease_escalated(engine, lead.id)
-    assert lease is not None
+    lease = held_escalated(engine, lea)
     assert lease.item.comment_id == "c1"
 
 

@@ -1,5 +1,5 @@
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
@@ -9,10 +9,11 @@ from sqlalchemy import Engine, event, select, update
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases, metrics
+from modwatch.review.queue import intake, leases, metrics
 from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
+from review.labelling import held, label, label_next, skip
 
 Make = Callable[..., NewItem]
 
@@ -37,6 +38,15 @@ def test_days_and_kinds_do_not_touch_each_other(engine: Engine, new_item: Make, 
     assert metrics.counts(engine).waiting == 3
     assert intake.enqueue(engine, [], day).withdrawn == 1
     assert metrics.counts(engine, day).waiting == 1
+    with pytest.raises(QueueError, match="choose one of review"):
+        intake.enqueue(engine, [], day, kinds=["other"])
+    later = date(2026, 1, 3)
+    items = [new_item("c1"), new_item("c1", 2, kind="confirmation"), new_item("c2", 2)]
+    assert intake.enqueue(engine, items, later) == Enqueued(routed=3, changed=3, withdrawn=0)
+    before = rows(engine)
+    assert intake.enqueue(engine, items[::-1], later) == Enqueued(routed=3, changed=0, withdrawn=0)
+    assert rows(engine) == before
+    assert intake.enqueue(engine, [items[0]], later) == Enqueued(routed=1, changed=0, withdrawn=2)
 
 
 def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
@@ -44,42 +54,27 @@ def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
 ) -> None:
     first, second = new_item("c1", 1), new_item("c2", 2)
     intake.enqueue(engine, [first, second], day)
-    held = leases.lease(engine, ann.id)
-    assert held is not None
+    lease = held(engine, ann)
     assert intake.enqueue(engine, [second], day).withdrawn == 1
     with pytest.raises(ItemNotFoundError, match="withdrawn"):
-        deciding.decide(
-            engine,
-            moderator_id=ann.id,
-            item_id=held.item.id,
-            lease_token=held.token,
-            label=1,
-            idempotency_key="k",
-        )
+        label(engine, ann, lease)
     assert intake.enqueue(engine, [first, second], day) == Enqueued(
         routed=2, changed=1, withdrawn=0
     )
-    again = leases.lease(engine, ann.id)
-    assert again is not None
-    assert again.item.id == held.item.id
+    assert held(engine, ann).item.id == lease.item.id
 
 
-def test_decided_items_stay_as_they_are(
+def test_what_is_decided_or_closed_stays_as_it_is(
     engine: Engine, new_item: Make, day: date, ann: Moderator
 ) -> None:
-    intake.enqueue(engine, [new_item("c1")], day)
-    held = leases.lease(engine, ann.id)
-    assert held is not None
-    deciding.decide(
-        engine,
-        moderator_id=ann.id,
-        item_id=held.item.id,
-        lease_token=held.token,
-        label=0,
-        idempotency_key="k",
-    )
+    intake.enqueue(engine, [new_item("c1"), new_item("c2", 2)], day)
+    label_next(engine, ann, 0)
+    with engine.begin() as connection:
+        closed = update(review_item).where(review_item.c.comment_id == "c2")
+        connection.execute(closed.values(status="closed"))
     before = rows(engine)
-    intake.enqueue(engine, [new_item("c1", rank=9, text="another")], day)
+    again = [new_item("c1", rank=9, text="another"), new_item("c2", prob=0.9)]
+    assert intake.enqueue(engine, again, day).changed == 0
     intake.enqueue(engine, [], day)
     assert rows(engine) == before
 
@@ -88,47 +83,33 @@ def test_a_lease_survives_a_new_rank_but_not_a_new_text(
     engine: Engine, new_item: Make, day: date, ann: Moderator
 ) -> None:
     intake.enqueue(engine, [new_item("c1")], day)
-    held = leases.lease(engine, ann.id)
-    assert held is not None
+    lease = held(engine, ann)
     intake.enqueue(engine, [new_item("c1", rank=3)], day)
-    assert leases.resume(engine, ann.id, held.item.id, held.token) is not None
+    assert leases.resume(engine, ann.id, lease.item.id, lease.token) is not None
     intake.enqueue(engine, [new_item("c1", rank=3, text="edited")], day)
-    assert leases.resume(engine, ann.id, held.item.id, held.token) is None
+    assert leases.resume(engine, ann.id, lease.item.id, lease.token) is None
     with pytest.raises(LeaseConflictError):
-        deciding.skip(
-            engine,
-            moderator_id=ann.id,
-            item_id=held.item.id,
-            lease_token=held.token,
-            idempotency_key="k",
-        )
+        skip(engine, ann, lease)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "👩‍👩‍👧‍👦 emoji",
-        "שלום \u202eoverride\u202c عالم",
-        "<script>alert(1)</script>{{ 7 * 7 }}",
-        "'; DROP TABLE review_item; --",
-        "tab\tnew\nline\r\n\\N \\. \x01\x7f",
-        "é" * 500_000,
-        "",
-    ],
-    ids=["emoji", "bidi", "markup", "sql", "copy", "megabyte", "empty"],
-)
 def test_hostile_text_comes_back_as_it_went_in(
-    engine: Engine, new_item: Make, day: date, ann: Moderator, content: str
+    engine: Engine, new_item: Make, day: date, ann: Moderator
 ) -> None:
-    intake.enqueue(engine, [new_item("c1", text=content, parent_text=content)], day)
-    held = leases.lease(engine, ann.id)
-    assert held is not None
-    assert held.item.text == held.item.parent_text == content
+    texts = (
+        "👩‍👩‍👧‍👦 emoji", "שלום \u202eoverride\u202c عالم", "<script>alert(1)</script>{{ 7 * 7 }}",
+        "'; DROP TABLE review_item; --", "tab\tnew\nline\r\n\\N \\. \x01\x7f", "é" * 500_000, "",
+    )  # fmt: skip
+    items = [new_item(f"c{n}", n, text=text, parent_text=text) for n, text in enumerate(texts)]
+    intake.enqueue(engine, items, day)
+    for text in texts:
+        item = held(engine, ann).item
+        assert item.text == item.parent_text == text
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
+def test_one_bad_item_leaves_the_queue_untouched(engine: Engine, new_item: Make, day: date) -> None:
+    intake.enqueue(engine, [new_item("good")], day)
+    before = rows(engine)
+    bad: list[tuple[dict[str, object], str]] = [
         ({"text": "private\0"}, "text of comment 'bad'"),
         ({"parent_text": "private\udc00"}, "parent_text of comment 'bad'"),
         ({"inclusion_probability": 0.0}, "review_item_inclusion_probability_check"),
@@ -136,71 +117,29 @@ def test_hostile_text_comes_back_as_it_went_in(
         ({"comment_id": "x" * 257}, "1 to 256 characters, got 257"),
         ({"comment_id": "good"}, "'good' was routed twice"),
         ({"kind": "gold"}, "comment 'bad' is of kind 'gold', expected review, confirmation"),
-    ],
-)
-def test_one_bad_item_leaves_the_queue_untouched(
-    engine: Engine, new_item: Make, day: date, fields: dict[str, object], named: str
-) -> None:
-    intake.enqueue(engine, [new_item("good")], day)
-    before = rows(engine)
-    bad = new_item(**{"comment_id": "bad", **fields})
-    with pytest.raises((QueueError, DatabaseError), match=named) as refused:
-        intake.enqueue(engine, [new_item("good", rank=5), bad], day)
-    assert "private" not in str(refused.value)
-    assert rows(engine) == before
+        ({"text": "private words", "model_version": None}, "model_version"),
+    ]
+    for fields, named in bad:
+        items = [new_item("good", rank=5), new_item(**{"comment_id": "bad", **fields})]
+        with pytest.raises((QueueError, DatabaseError), match=named) as refused:
+            intake.enqueue(engine, items, day)
+        assert "private" not in "".join(traceback.format_exception(refused.value))
+        assert rows(engine) == before
 
-
-def test_a_source_that_breaks_half_way_leaves_the_queue_untouched(
-    engine: Engine, new_item: Make, day: date
-) -> None:
-    def broken() -> object:
+    def broken() -> Iterator[NewItem]:
         yield new_item("c1")
         raise OSError("gone")
 
-    with pytest.raises(OSError, match="gone"):
-        intake.enqueue(engine, broken(), day)  # type: ignore[arg-type]
-    assert rows(engine) == []
+    with pytest.raises(OSError, match="gone"):  # a source that breaks half way
+        intake.enqueue(engine, broken(), day)
+    assert rows(engine) == before
 
 
 def test_two_runs_for_one_day_take_turns(engine: Engine, new_item: Make, day: date) -> None:
-    items = [new_item(f"c{i}", i + 1) for i in range(200)]
+    items = [new_item(f"c{i}", i + 1) for i in range(60)]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda part: intake.enqueue(engine, part, day), [items] * 4))
-    assert sorted(decision.changed for decision in done) == [0, 0, 0, 200]
-
-
-def test_unknown_kinds_are_refused(engine: Engine, day: date) -> None:
-    with pytest.raises(QueueError, match="choose one of review"):
-        intake.enqueue(engine, [], day, kinds=["other"])
-
-
-def test_both_kinds_of_a_comment_are_queued_and_counted(
-    engine: Engine, new_item: Make, day: date
-) -> None:
-    items = [new_item("c1"), new_item("c1", 2, kind="confirmation"), new_item("c2", 2)]
-    assert intake.enqueue(engine, items, day) == Enqueued(routed=3, changed=3, withdrawn=0)
-    before = rows(engine)
-    assert intake.enqueue(engine, items[::-1], day) == Enqueued(routed=3, changed=0, withdrawn=0)
-    assert rows(engine) == before
-    assert intake.enqueue(engine, [items[0]], day) == Enqueued(routed=1, changed=0, withdrawn=2)
-
-
-def test_what_a_person_gave_up_stays_so(engine: Engine, new_item: Make, day: date) -> None:
-    intake.enqueue(engine, [new_item("c1")], day)
-    with engine.begin() as connection:
-        connection.execute(update(review_item).values(status="closed"))
-    assert intake.enqueue(engine, [new_item("c1", prob=0.9)], day).changed == 0
-    assert metrics.counts(engine).closed == 1
-
-
-def test_a_row_that_the_database_refuses_is_not_quoted(
-    engine: Engine, new_item: Make, day: date
-) -> None:
-    broken = new_item("c1", text="private words", model_version=None)
-    with pytest.raises(DatabaseError, match="model_version") as refused:
-        intake.enqueue(engine, [broken], day)
-    message = "".join(traceback.format_exception(refused.value))
-    assert "private words" not in message
+    assert sorted(decision.changed for decision in done) == [0, 0, 0, 60]
 
 
 def test_no_join_reads_all_incoming_items_for_each_queued_one(

@@ -2,18 +2,23 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date, timedelta
 
+from databases import execute
 from sqlalchemy import Engine, text
 
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
-from modwatch.review.queue import deciding, intake, leases, metrics
+from modwatch.review.queue import intake, leases, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import QueueAges, QueueCounts, day_queue, days_since_routed
 from modwatch.statistics.drift.day_comparison import Queue
+from review.labelling import label_next
 
 
-def test_an_empty_queue(engine: Engine) -> None:
+def test_an_empty_queue(engine: Engine, day: date) -> None:
     assert set(asdict(metrics.counts(engine)).values()) == {0}
+    assert day_queue(engine, day) == Queue(
+        waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
+    )
     assert metrics.queue_ages(engine) == QueueAges(
         items=0, median_seconds=None, oldest_seconds=None
     )
@@ -23,17 +28,9 @@ def test_each_item_is_counted_once(
     engine: Engine, ann: Moderator, fill: Callable[[int], None], day: date
 ) -> None:
     fill(4)
-    decided = leases.lease(engine, ann.id)
-    assert decided is not None
-    deciding.decide(
-        engine,
-        moderator_id=ann.id,
-        item_id=decided.item.id,
-        lease_token=decided.token,
-        label=0,
-        idempotency_key="k",
-    )
+    label_next(engine, ann)
     leases.lease(engine, ann.id)
+    leases.lease(engine, ann.id, timedelta(0))  # one that has expired counts as waiting
     expected = QueueCounts(
         waiting=2, leased=1, decided=1, withdrawn=0, blocked=0, escalated=0, closed=0
     )
@@ -63,46 +60,16 @@ def test_every_status_has_its_place(
     assert metrics.queue_ages(engine).items == 4  # blocked ones cannot be decided
 
 
-def test_an_expired_lease_counts_as_waiting(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
-    fill(1)
-    leases.lease(engine, ann.id, timedelta(0))
-    assert metrics.counts(engine).waiting == 1
-
-
 def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int], None]) -> None:
     fill(3)
-    with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
-        )
-        connection.execute(text("UPDATE review_item SET status = 'withdrawn' WHERE rank = 3"))
+    execute(engine, "UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
+    execute(engine, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 3")
     ages = metrics.queue_ages(engine)
     assert ages.items == 2
     assert ages.median_seconds is not None
     assert ages.oldest_seconds is not None
     assert abs(ages.median_seconds - 5_400) < 60
     assert abs(ages.oldest_seconds - 7_200) < 60
-
-
-def label_next(engine: Engine, person: Moderator) -> None:
-    held = leases.lease(engine, person.id)
-    assert held is not None
-    deciding.decide(
-        engine,
-        moderator_id=person.id,
-        item_id=held.item.id,
-        lease_token=held.token,
-        label=1,
-        idempotency_key=held.token,
-    )
-
-
-def test_a_day_without_items(engine: Engine, day: date) -> None:
-    assert day_queue(engine, day) == Queue(
-        waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
-    )
 
 
 def test_a_day_is_routed_when_its_first_item_is_queued(

@@ -378,13 +378,11 @@ def one_comment(run: int) -> list[ModelItem]:
 
 @pytest.mark.parametrize("plan", [model_items, one_comment])
 def test_the_queue_agrees_with_a_simple_model(
-    engine: Engine,
-    new_item: Callable[..., NewItem],
-    plan: Callable[[int], list[ModelItem]],
+    engine: Engine, new_item: Callable[..., NewItem], plan: Callable[[int], list[ModelItem]]
 ) -> None:
     given = {
         "engine": engine, "new_item": staticmethod(new_item), "plan": staticmethod(plan), "runs": 0
     }  # fmt: skip
     machine = type("Queue", (QueueModel,), given)
-    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=25))
+    run_state_machine_as_test(machine, settings=settings(max_examples=10, stateful_step_count=25))
     assert verification.verify_log(engine).intact

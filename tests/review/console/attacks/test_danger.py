@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 import pytest
+from databases import execute
 from sqlalchemy import Engine, text
 
 from modwatch.monitoring.incidents.channels import Channel
@@ -12,12 +13,13 @@ from modwatch.monitoring.incidents.operations import alert_severe_escalations
 from modwatch.monitoring.incidents.rules import EVERYTHING
 from modwatch.review import workload
 from modwatch.review.console.decision_choices import choices_of
-from modwatch.review.people import accounts
+from modwatch.review.log.decision_log import Decision
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy
-from modwatch.review.queue import deciding, intake, leases
+from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import load_lanes
+from review.labelling import escalate, held, held_escalated
 
 
 class Recorder:
@@ -33,25 +35,10 @@ class Recorder:
         self.sent.append(alert)
 
 
-@pytest.fixture
-def lea(engine: Engine) -> Moderator:
-    return accounts.create_moderator(engine, "lea", "lead")
-
-
-def escalate(engine: Engine, person: Moderator, reason: str = "context") -> tuple[int, int]:
-    """Escalate the next item for a reason; return the item and the decision."""
-    lease = leases.lease(engine, person.id)
-    assert lease is not None
-    done = deciding.escalate(
-        engine,
-        moderator_id=person.id,
-        item_id=lease.item.id,
-        lease_token=lease.token,
-        idempotency_key=lease.token,
-        reason=reason,
-        severe_seconds=load_lanes().severe.seconds(reason),
-    )
-    return done.item_id, done.id
+def hand_on(engine: Engine, person: Moderator, reason: str = "context") -> Decision:
+    """Escalate the next item for a reason."""
+    severe = load_lanes().severe.seconds(reason)
+    return escalate(engine, person, held(engine, person), reason=reason, severe_seconds=severe)
 
 
 @pytest.fixture
@@ -62,47 +49,37 @@ def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day:
         engine, items, day, lanes=load_lanes().model_copy(update={"queue_by": "platform"})
     )
     for _ in range(4):
-        escalate(engine, ann)
-    return escalate(engine, ann, "severe")[0]
+        hand_on(engine, ann)
+    return hand_on(engine, ann, "severe").item_id
 
 
-def test_the_severe_one_is_served_first(engine: Engine, crowd: int, lea: Moderator) -> None:
-    lease = leases.lease_escalated(engine, lea.id)
-    assert lease is not None
-    assert lease.item.id == crowd
-    following = leases.lease_escalated(engine, lea.id)
-    assert following is not None
-    assert following.item.id != crowd
-
-
-def test_the_list_says_the_same_as_what_is_served(engine: Engine, crowd: int) -> None:
+def test_the_severe_one_is_listed_and_served_first(
+    engine: Engine, crowd: int, lea: Moderator
+) -> None:
     first, *others = workload.escalations(engine)
     assert first.item_id == crowd
     assert first.severe_due_at is not None
     assert not first.overdue
     assert {other.severe_due_at for other in others} == {None}
-
-
-def test_a_second_escalation_for_a_lesser_reason_postpones_nothing(
-    engine: Engine, crowd: int, lea: Moderator
-) -> None:
-    before = workload.escalations(engine)[0].severe_due_at
-    lease = leases.lease_escalated(engine, lea.id)
-    assert lease is not None
+    lease = held_escalated(engine, lea)
+    assert lease.item.id == crowd
+    following = held_escalated(engine, lea)
+    assert following.item.id != crowd
+    # A second escalation for a lesser reason postpones nothing.
     request = {"item_id": lease.item.id, "lease_token": lease.token, "idempotency_key": "k"}
     deciding.escalate(engine, moderator_id=lea.id, reason="context", **request)
-    assert workload.escalations(engine)[0].severe_due_at == before
+    assert workload.escalations(engine)[0].severe_due_at == first.severe_due_at
 
 
 def test_what_was_taken_back_is_severe_no_more(
     engine: Engine, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
 ) -> None:
     fill(2)
-    item_id, decision_id = escalate(engine, ann, "severe")
-    deciding.undo(engine, moderator_id=ann.id, decision_id=decision_id, idempotency_key="undo")
+    done = hand_on(engine, ann, "severe")
+    deciding.undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="undo")
     with engine.connect() as connection:
         of_item = text("SELECT severe_due_at FROM review_item WHERE id = :id")
-        assert connection.scalar(of_item, {"id": item_id}) is None
+        assert connection.scalar(of_item, {"id": done.item_id}) is None
     assert workload.escalations(engine) == []
 
 
@@ -111,10 +88,7 @@ def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine: Engine, c
     channels: list[Channel] = [channel]
     for _ in range(3):
         alert_severe_escalations(engine, channels, "http://console/lead")
-    with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE review_item SET severe_due_at = severe_due_at - interval '2h'")
-        )
+    execute(engine, "UPDATE review_item SET severe_due_at = severe_due_at - interval '2h'")
     for _ in range(2):
         alert_severe_escalations(engine, channels, "http://console/lead")
     states = [(alert.facts["item"], alert.facts["state"]) for alert in channel.sent]

@@ -1,8 +1,7 @@
 """Someone who leases all that there is, so that nobody else gets anything."""
 
 import datetime as dt
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -11,35 +10,22 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 from tabs import Tab
 
-from modwatch.common.connections import listen
 from modwatch.common.errors import TooManyLeasesError
-from modwatch.review.console.app import create_app, server
+from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import access_tokens
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import leases, metrics
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.leases import LeaseLimit
+from review.console.visiting import serving
 
 Fill = Callable[[int], None]
 MOST = ConsoleOptions().most_leases
 
 
-@pytest.fixture
-def url(engine: Engine) -> Iterator[str]:
-    console = server(engine)
-    with listen("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            console.should_exit = True
-            thread.join(timeout=30)
-
-
 def test_twenty_clients_with_one_token_hold_no_more_than_one(
-    engine: Engine, url: str, ann: Moderator, ben: Moderator, fill: Fill
+    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
 ) -> None:
     fill(200)
     headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ann.id)}"}
@@ -48,26 +34,11 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(
         with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
             return [client.post("/api/v1/leases", json={"count": 3}).status_code for _ in range(10)]
 
-    with ThreadPoolExecutor(20) as pool:
+    with serving(engine) as url, ThreadPoolExecutor(20) as pool:
         answers = [status for item in pool.map(hoard, range(20)) for status in item]
     assert set(answers) == {201, 429}
     assert metrics.counts(engine).leased == MOST
     assert leases.lease(engine, ben.id) is not None  # there is something left for others
-
-
-def test_whoever_decides_as_they_go_meets_no_limit(
-    engine: Engine, client: TestClient, bearer: dict[str, str], fill: Fill
-) -> None:
-    n = 2 * MOST + 20
-    fill(n)
-    for number in range(n):
-        lease = client.post("/api/v1/leases", headers=bearer).json()
-        answer = client.post(
-            f"/api/v1/items/{lease['item']['id']}/decisions",
-            json={"lease_token": lease["token"], "label": 0},
-            headers={**bearer, "Idempotency-Key": str(number)},
-        )
-        assert answer.status_code == 201
 
 
 def test_released_and_expired_ones_make_room(

@@ -81,12 +81,11 @@ def test_it_is_started_again_and_ends_with_the_console(
 ) -> None:
     url = f"http://127.0.0.1:{port}"
     until_it_answers(url, 120)
-    for _ in range(2):
-        killed = postmaster(home)
-        killed.kill()
-        killed.wait(timeout=30)
-        assert until_it_answers(url, 30) < 20
-        assert postmaster(home).pid != killed.pid
+    killed = postmaster(home)
+    killed.kill()
+    killed.wait(timeout=30)
+    assert until_it_answers(url, 30) < 20
+    assert postmaster(home).pid != killed.pid
     console.send_signal(signal.SIGTERM)
     assert console.wait(timeout=60) == -signal.SIGTERM
     assert of_the_cluster(home) == []
@@ -94,7 +93,11 @@ def test_it_is_started_again_and_ends_with_the_console(
 
 @pytest.mark.parametrize(
     ("written", "seconds"),
-    [("postmaster.pid", 0.0), ("modwatch.conf", 0.0), ("modwatch.conf", 0.3)],
+    [
+        ("modwatch.conf", 0.0),
+        pytest.param("postmaster.pid", 0.0, marks=pytest.mark.soak),
+        pytest.param("modwatch.conf", 0.3, marks=pytest.mark.soak),
+    ],
 )
 def test_a_signal_at_the_start_leaves_nothing_behind(
     console: subprocess.Popen[bytes], home: Path, written: str, seconds: float

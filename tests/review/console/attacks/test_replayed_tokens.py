@@ -1,19 +1,25 @@
 """Somebody who has a person's access token or session, after the person's access has ended."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, update
 
 from modwatch.common.errors import AccessDeniedError
+from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
 from modwatch.review.events import recent_events
-from modwatch.review.people import access_tokens, changes, passwords, sessions
+from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.oidc import withdraw
+from modwatch.review.queue import intake
+from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import moderator
-from review.console.visiting import by_cookie, session_of
+from review.console.visiting import by_cookie, endpoints, session_of
+from review.labelling import label_next
 
 SUBJECT = "https://provider.example|s-1"
 OLD, NEW = "a long pass phrase", "another long pass phrase"
@@ -39,8 +45,9 @@ def get(client: TestClient, headers: dict[str, str]) -> int:
         lambda engine, ann: passwords.set_password(engine, ann.id, NEW, actor_id=ann.id),
         lambda engine, _: withdraw(engine, SUBJECT),
         lambda engine, ann: changes.disable(engine, ann.id),
+        lambda engine, ann: passwords.change_password(engine, ann.id, OLD, NEW),
     ],
-    ids=["reset", "own reset as an admin", "withdrawn", "disabled"],
+    ids=["reset", "own reset as an admin", "withdrawn", "disabled", "changed"],
 )
 def test_no_token_and_no_session_outlives_the_access(
     engine: Engine, client: TestClient, known: Moderator, end: Callable[[Engine, Moderator], Any]
@@ -82,10 +89,64 @@ def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) 
     ]
 
 
-def test_changing_ones_own_password_ends_all_access(
-    engine: Engine, client: TestClient, known: Moderator
+# The platform's token, as its operator, a log or a thief may have it, reads the feed of decisions.
+
+#: In texts, notes and names of people, so that one search finds what leaks.
+SECRETS = ("quillfeather", "zedfox", "0.345")
+
+#: What anybody may ask, with a token or without.
+OPEN = {"/livez", "/readyz", "/login", "/logout", "/oidc/start", "/oidc/callback"}
+
+#: What every token tells of itself.
+ABOUT_ONESELF = {"/api/v1/me"}
+
+
+@pytest.fixture
+def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str:
+    """The token of the platform; one comment is decided and one waits."""
+    items = [new_item(f"c{n}", n, text=f"quillfeather {n}", prob=0.345) for n in (1, 2)]
+    intake.enqueue(engine, items, day)
+    label_next(
+        engine, accounts.create_moderator(engine, "zedfox", "moderator"), note="quillfeather"
+    )
+    ops = accounts.create_moderator(engine, "olga", "ops")
+    return access_tokens.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])
+
+
+def test_it_reads_the_feed_and_opens_nothing_else(
+    engine: Engine, app: FastAPI, client: TestClient, platform: str
 ) -> None:
-    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, known.id)}"}
-    session = by_cookie(session_of(engine, known))
-    passwords.change_password(engine, known.id, OLD, NEW)
-    assert [get(client, headers) for headers in (bearer, session)] == [401, 401]
+    """Nor does a session that it opened: no settings, no group, no attempt at the password."""
+    allowed = set()
+    session = sessions.open_session(engine, platform)
+    csrf = csrf_of(session)
+    form = {"csrf": csrf, "old": "a wrong one", "new": "a new one", "password": "a wrong one"}
+    for method, path in endpoints(app.routes):
+        where = path
+        for name in ("token_id", "closing_id", "item_id", "person_id", "decision_id"):
+            where = where.replace("{" + name + "}", "1")
+        for headers in (
+            {"Authorization": f"Bearer {platform}"},
+            {"Cookie": f"{SESSION_COOKIE}={platform}", "Accept": "text/html"},
+            {**by_cookie(session), CSRF_HEADER: csrf, "Accept": "text/html"},
+        ):
+            if path == "/logout":
+                continue
+            sent = {"json": {}} if "/api/" in path else {"data": form}
+            answer = client.request(
+                method,
+                where,
+                headers=headers,
+                follow_redirects=False,
+                **({} if method in ("GET", "DELETE") else sent),
+            )
+            if path.startswith(("/preferences", "/second-factor", "/api/v1/me/preferences")):
+                assert answer.status_code in (303, 401, 403), (method, path)
+                assert "preferences?notice" not in answer.headers.get("location", ""), (
+                    method,
+                    path,
+                )
+            assert not [secret for secret in SECRETS if secret in answer.text], (method, path)
+            if answer.status_code < 300 and path not in OPEN:
+                allowed.add(path)
+    assert allowed - ABOUT_ONESELF == {"/api/v1/decisions"}

@@ -38,26 +38,23 @@ WEAK = {
 }
 
 
-@pytest.mark.parametrize("password", WEAK)
-def test_what_attackers_try_first_is_refused_unquoted(password: str) -> None:
-    with pytest.raises(WeakPasswordError, match="is easy to guess") as refusal:
-        check_strength(password, "quiet-otter-17")
-    assert password not in str(refusal.value)
-    assert WEAK[password] in (refusal.value.weakness, None)
+def test_what_attackers_try_first_is_refused_unquoted() -> None:
+    for password, weakness in WEAK.items():
+        with pytest.raises(WeakPasswordError, match="is easy to guess") as refusal:
+            check_strength(password, "quiet-otter-17")
+        assert password not in str(refusal.value)
+        assert weakness in (refusal.value.weakness, None), password
 
 
-@pytest.mark.parametrize(
-    "password",
-    [
+def test_pass_phrases_and_random_ones_are_taken() -> None:
+    for password in (
         "a long pass phrase",
         "café au lait bitte",
         "xK7!vq2Lm9#Tz4pW",
         "four words which differ",
         "ヤマト運輸の黒い猫が走る",
-    ],
-)
-def test_pass_phrases_and_random_ones_are_taken(password: str) -> None:
-    check_strength(password, "quiet-otter-17")
+    ):
+        check_strength(password, "quiet-otter-17")
 
 
 def test_a_hostile_password_takes_no_time() -> None:
@@ -86,7 +83,7 @@ def _judge(password: str) -> bool:
 
 def test_the_name_of_one_is_not_judged_as_that_of_another() -> None:
     """The library keeps the names it was told in a global."""
-    names = [f"zorblaxquint{letter}" for letter in "bcdfghjkmnpqrstvwxyz"] * 5
+    names = [f"zorblaxquint{letter}" for letter in "bcdfghjkmnpqrstvwxyz"] * 2
     with ThreadPoolExecutor(8) as pool:
         judged = list(pool.map(lambda name: _refused(name, name), names))
     assert all(judged)

@@ -1,6 +1,5 @@
 """A console that listens, and a browser that moderators might have."""
 
-import threading
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
@@ -9,13 +8,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
-from modwatch.common.connections import listen
-from modwatch.review.console.app import server
-from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
+from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import session_of
+from review.console.visiting import serving, session_of
 
 #: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
 SETTLE = 280
@@ -34,20 +31,10 @@ TWICE = """
 """
 
 
-@pytest.fixture
-def options() -> ConsoleOptions:
-    return ConsoleOptions()
-
-
-@pytest.fixture
-def address(engine: Engine, options: ConsoleOptions) -> Iterator[str]:
-    with listen("127.0.0.1", 0) as listener:
-        running = server(engine, options)
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        running.should_exit = True
-        thread.join(30)
+@pytest.fixture(scope="module")
+def address(session_engine: Engine) -> Iterator[str]:
+    with serving(session_engine) as url:
+        yield f"{url}/"
 
 
 @pytest.fixture
@@ -118,12 +105,13 @@ class Desk:
 
     def press_twice(self, key: str) -> "Desk":
         self.page.evaluate(TWICE, key)
-        return self
+        return self.rest()
 
     def wait_for(self, comment: str) -> "Desk":
         text = self.page.locator("#here .comment", has_text=comment)
-        text.wait_for(timeout=10_000)
-        self.page.wait_for_timeout(SETTLE)
+        if not text.count():  # what is there has been looked at for a while
+            text.wait_for(timeout=10_000)
+            self.page.wait_for_timeout(SETTLE)
         return self
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine, text
+from databases import scalars
+from sqlalchemy import Engine
 
-from modwatch.review.console.review_page import ReviewPage
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
@@ -26,71 +26,51 @@ ATTACKS = [
 ]
 
 
-def test_nothing_in_a_comment_runs(
-    desk_of: Seat, queued: Queued, engine: Engine, ann: Moderator
+#: Where the first of a sign stands in the comment.
+PLACE_OF = """(sign) => {
+    const walker = document.createTreeWalker(
+        document.querySelector("#here .comment"), NodeFilter.SHOW_TEXT);
+    for (let node; (node = walker.nextNode());) {
+        const at = node.data.indexOf(sign);
+        if (at < 0) continue;
+        const range = document.createRange();
+        range.setStart(node, at);
+        range.setEnd(node, at + 1);
+        return range.getBoundingClientRect().left;
+    }
+}"""
+
+
+def test_nothing_in_a_comment_a_note_or_a_name_runs(
+    desk_of: Seat, queued: Queued, engine: Engine
 ) -> None:
-    assert ReviewPage  # what is shown here
-    queued(*ATTACKS, parent_text=ATTACKS[1], platform=ATTACKS[0], language=ATTACKS[4])
-    desk = desk_of(ann)
-    for attack in ATTACKS:
-        assert desk.comment == attack
-        desk.press("m")
-        desk.page.keyboard.insert_text(ATTACKS[0])
-        desk.press("Escape", "n")
-    desk.until(lambda: metrics.counts(engine).decided, len(ATTACKS))
-    desk.open("day")
-    assert desk.page.locator(".begin").count() == len(ATTACKS)
-    assert desk.page.evaluate("window.caught") is None
-    assert desk.page.locator("iframe, svg, img, base, main style").count() == 0
-    with engine.connect() as connection:
-        notes = connection.scalars(text("SELECT DISTINCT note FROM decision")).all()
-    assert notes == [ATTACKS[0]]
-
-
-def test_nothing_in_a_name_runs(desk_of: Seat, queued: Queued, engine: Engine) -> None:
-    queued("comment 0")
+    turned = ("safe \u202egpj.exe\u202c and zero\u200bwidth", "مرحبا <b>hello</b> بالعالم")
+    shown = {"parent_text": ATTACKS[1], "platform": ATTACKS[0], "language": ATTACKS[4]}
+    queued(" ".join(ATTACKS), *turned, **shown)
     desk = desk_of(accounts.create_moderator(engine, ATTACKS[1], "moderator"))
     assert desk.page.locator(".who bdi").inner_text() == ATTACKS[1]
-    assert desk.page.evaluate("window.caught") is None
-
-
-def test_what_turns_text_around_is_shown(desk_of: Seat, queued: Queued, ann: Moderator) -> None:
-    queued("safe \u202egpj.exe\u202c and zero\u200bwidth", "مرحبا <b>hello</b> بالعالم")
-    desk = desk_of(ann)
+    assert desk.comment == " ".join(ATTACKS)
+    desk.press("m")
+    desk.page.keyboard.insert_text(ATTACKS[0])
+    desk.press("Escape", "n")
+    # What turns text around is shown, in the order in which it is written.
     assert desk.comment == "safe RLOgpj.exePDF and zeroZWSPwidth"
-    # In the order in which it is written: the mark stands, the override does not act.
-    left, right = (
-        desk.page.evaluate(
-            """(sign) => {
-                const walker = document.createTreeWalker(
-                    document.querySelector("#here .comment"), NodeFilter.SHOW_TEXT);
-                for (let node; (node = walker.nextNode());) {
-                    const at = node.data.indexOf(sign);
-                    if (at < 0) continue;
-                    const range = document.createRange();
-                    range.setStart(node, at);
-                    range.setEnd(node, at + 1);
-                    return range.getBoundingClientRect().left;
-                }
-            }""",
-            sign,
-        )
-        for sign in ("g", "x")
-    )
-    assert left < right
+    assert desk.page.evaluate(PLACE_OF, "g") < desk.page.evaluate(PLACE_OF, "x")
     desk.press("n").wait_for("hello")
     direction = "getComputedStyle(document.querySelector('#here .comment')).direction"
     assert desk.page.evaluate(direction) == "rtl"
     assert desk.page.evaluate("getComputedStyle(document.body).direction") == "ltr"
+    desk.press("n")
+    desk.until(lambda: metrics.counts(engine).decided, 3)
+    desk.open("day")
+    assert desk.page.locator(".begin").count() == 3
+    assert desk.page.evaluate("window.caught") is None
+    assert desk.page.locator("iframe, svg, img, base, main style").count() == 0
+    notes = scalars(engine, "SELECT note FROM decision ORDER BY id")
+    assert notes == [ATTACKS[0], None, None]
 
 
-LONG = {
-    "words": "word " * 200_000,
-    "one word": "x" * 1_000_000,
-    "invisible": "\u202e\u200b" * 500_000,
-    "marks": "a\u202e" * 500_000,
-    "lines": "\n" * 1_000_000,
-}
+LONG = {"one word": "x" * 1_000_000, "marks": "a\u202e" * 500_000, "lines": "\n" * 1_000_000}
 
 
 def test_a_megabyte_does_not_freeze_the_page(
@@ -101,11 +81,10 @@ def test_a_megabyte_does_not_freeze_the_page(
     for name in LONG:
         desk.press("n")
         summary = desk.page.locator("#here .comment summary")
-        if name != "invisible" or summary.count():
-            assert "characters" in summary.inner_text(), name
-            summary.click()
-            desk.until(desk.page.locator("#here .rest[open]").count, 1)
-            assert desk.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert "characters" in summary.inner_text(), name
+        summary.click()
+        desk.until(desk.page.locator("#here .rest[open]").count, 1)
+        assert desk.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         started = desk.page.evaluate("performance.now()")
         desk.press("n").wait_for(f"after {name}")
         assert desk.page.evaluate("performance.now()") - started < 4_000, name
