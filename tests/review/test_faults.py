@@ -26,6 +26,7 @@ from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, metrics
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision
+from modwatch_lab.simulated import SimulatedModerator, work
 from review.console.visiting import serving
 
 pytestmark = pytest.mark.usefixtures("services")
