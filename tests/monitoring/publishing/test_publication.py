@@ -228,3 +228,7 @@ def test_a_day_that_failed_has_a_run_with_its_reason_and_its_page(install: Insta
     text = run.data.tags["mlflow.note.content"]
     assert text.startswith("**REJECTED**: quarantined most: ")
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["checks.html"]
+    with open_resources(home.settings) as resources:
+        assert recorded(resources, TUESDAY) == []
+        resources.lake.replace("alerts", TUESDAY, [])
+        assert recorded(resources, TUESDAY) == [TUESDAY], "its incident ended"
