@@ -1,6 +1,7 @@
 import datetime
 import json
 import os
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
@@ -65,8 +66,19 @@ def test_days_are_read_and_those_between_them_are_not(lake: Lake) -> None:
     assert sum(batch.num_rows for batch in within) == 3
 
 
-def test_all_that_write_to_a_new_table_at_once_succeed(lake: Lake) -> None:
+def test_all_that_write_to_a_new_table_at_once_succeed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     days = [DAY + datetime.timedelta(days=number) for number in range(6)]
+    all_look, opened = threading.Barrier(len(days), timeout=60), Lake._open
+
+    def look(lake: Lake, table: str) -> DeltaTable | None:
+        found = opened(lake, table)
+        if found is None:
+            all_look.wait()
+        return found
+
+    monkeypatch.setattr(Lake, "_open", look)
     with ThreadPoolExecutor(len(days)) as pool:
         written = pool.map(lambda day: lake.replace("labels", day, [labels(["a"], day)]), days)
         assert [*written] == [1] * len(days)
