@@ -60,9 +60,11 @@ def test_the_source_of_the_page_is_configured_checked_and_read(site: Path) -> No
 
 def test_an_entry_point_that_is_no_kind_of_source_is_named(site: Path) -> None:
     points = site / "tickets-1.0.dist-info" / "entry_points.txt"
-    for value, problem in (
-        ("tickets:TicketSource", "is no class of SourceSettings"),
-        ("modwatch.data.sources.settings:SqlSourceSettings", "has no field `kind`"),
+    sql, ours = "modwatch.data.sources.settings:SqlSourceSettings", "tickets:TicketSettings"
+    for name, value, problem in (
+        ("tickets", "tickets:TicketSource", "kind of source 'tickets', is no class of SourceSett"),
+        ("tickets", sql, "the kind of source 'tickets', has no field `kind`"),
+        ("sql", ours, f"{sql} and {ours} are both 'sql' of modwatch.sources"),
     ):
-        points.write_text(f"[modwatch.sources]\ntickets = {value}\n")
-        assert f"{value}, the kind of source 'tickets', {problem}" in modwatch(site, "up").stderr
+        points.write_text(f"[modwatch.sources]\n{name} = {value}\n")
+        assert problem in modwatch(site, "up").stderr

@@ -4,6 +4,8 @@ from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
 
+from modwatch.common.errors import SettingsError
+
 #: The DAGs that score a day and that measure it.
 SCORING, MEASURING = "score_comments", "monitor_collaboration"
 
@@ -60,13 +62,19 @@ def plugins(group: str) -> dict[str, metadata.EntryPoint]:
 
     `modwatch.commands` are commands of the program, `modwatch.sources` kinds of sources, and
     `modwatch.training_data` functions that return the labelled comments of a name.
+    Raises SettingsError for two that have one name.
 
     >>> list(plugins("modwatch.sources"))[:2]
     ['files', 'sql']
     """
     found = metadata.entry_points(group=group)
     order = sorted(found, key=lambda entry: (not entry.value.startswith("modwatch."), entry.name))
-    return {entry.name: entry for entry in order}
+    by_name = dict[str, metadata.EntryPoint]()
+    for entry in order:
+        other = by_name.setdefault(entry.name, entry).value
+        if other != entry.value:
+            raise SettingsError(f"{other} and {entry.value} are both {entry.name!r} of {group}")
+    return by_name
 
 
 def dags_folder() -> Path:
