@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from acceptance.audit_runs import DAG, FORM, Audits, eventually
+from acceptance.daily_pages import leave
 from modwatch.pipeline.airflow.audit_form import FORM as FIELDS
 from modwatch.pipeline.airflow.audits import CANCEL, STOP
 
@@ -64,7 +65,7 @@ class Auditor:
         form.get_by_role("button", name="Trigger").click()
         page.wait_for_url("**/runs/manual__*")
         self.airflow.runs[audit] = page.url.rpartition("/runs/")[2]
-        _leave(page)
+        leave(page)
 
     def approve(self, page: Page, audit: str, note: str) -> None:
         """Find the question among all required actions, read the plan, and approve it."""
@@ -83,7 +84,7 @@ class Auditor:
         with page.expect_response(lambda response: response.request.method == "PATCH") as approved:
             page.get_by_role("button", name="Approve", exact=True).click()
         assert approved.value.ok
-        _leave(page)
+        leave(page)
 
     def watch_the_labels(self, page: Page, audit: str, words: str) -> None:
         """See how far the labels are, and that they could be stopped."""
@@ -95,7 +96,7 @@ class Auditor:
         for answer in (STOP, CANCEL):
             expect(page.get_by_role("button", name=answer)).to_be_visible()
         self._picture(page, "audit-waiting")
-        _leave(page)
+        leave(page)
 
     def read_the_report(self, page: Page, audit: str, recall: Mapping[str, Any]) -> None:
         """Open the published report, and find recall with its interval."""
@@ -121,11 +122,6 @@ class Auditor:
     def _picture(self, page: Page, name: str) -> None:
         if _PICTURES:
             page.screenshot(path=Path(_PICTURES) / f"{name}.png")
-
-
-def _leave(page: Page) -> None:
-    """Leave Airflow's page, which would draw and ask the server all the time."""
-    page.goto("about:blank")
 
 
 def _open(form: Locator, section: str) -> None:

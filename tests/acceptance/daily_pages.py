@@ -15,6 +15,13 @@ def log_in(job: DailyJob, context: BrowserContext) -> None:
     page.fill("input[name=password]", job.demo.airflow.password)
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Plugins").wait_for()
+    leave(page)
+
+
+def leave(*pages: Page) -> None:
+    """Leave pages of Airflow, which would draw and ask the server all the time."""
+    for page in pages:
+        page.goto("about:blank")
 
 
 def choose(page: Page, name: str, place: int, by: str) -> None:

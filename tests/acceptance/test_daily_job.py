@@ -23,7 +23,7 @@ from acceptance.audit_people import found, label
 from acceptance.audit_runs import DAG as AUDIT
 from acceptance.audit_runs import Audits, steps_of, tracked
 from acceptance.daily_data import put_comparison, queued, undisturbed_days
-from acceptance.daily_pages import choose, day_run
+from acceptance.daily_pages import choose, day_run, leave
 from installation import TO_THE_QUEUE, files_with, queue_rows, table_rows, tables_with
 from modwatch.audits import files
 from modwatch.common.addresses import day_url
@@ -247,6 +247,7 @@ def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserConte
     assert took < 3_000, "milliseconds, on a machine that is busy with the job"
     shown.get_by_role("link", name="Airflow", exact=True).last.click()
     shown.wait_for_url("**/dags/score_comments/runs/**")
+    leave(page, shown)
 
 
 @pytest.mark.soak  # the link of a refused day is asked for without a browser
@@ -463,6 +464,7 @@ def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: Browser
         row.get_by_role("button", name="Repair").click()
         assert said in page.inner_text("body")
         page.goto(f"{job.demo.settings.airflow_url}/modwatch-ops/")
+    leave(page)
     paused(job, "score_comments", state=False)
     ended(job, TUESDAY, measured=2)
     with open_resources() as resources:
