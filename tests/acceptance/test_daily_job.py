@@ -425,8 +425,9 @@ def test_an_audit_from_the_form_to_mlflow(job: DailyJob) -> None:
         assert resources.audit("monday").verify() == []
     run = tracked(airflow, "monday")
     metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
-    precision = next(f for f in found("monday")["figures"] if f["metric"] == "precision")
-    assert metrics["precision"] == precision["value"]
+    figures = {f["metric"]: f["value"] for f in found("monday")["figures"] if f["status"] == "ok"}
+    assert {name: metrics[name] for name in figures} == figures
+    assert metrics["comments"] > 0  # whichever figures have enough positives
     assert {files.REPORT, files.AUTOMATED_MEANS_FILE} <= set(run["artifacts"])
 
 

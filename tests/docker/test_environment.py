@@ -3,15 +3,16 @@
 import importlib
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
-from pydantic import BaseModel
 
 from modwatch.settings import Settings
+from modwatch.settings.fields import variables
 
 DOCKER = Path(__file__).parents[2] / "docker"
+SETTINGS = {variable.name for variable in variables()}
 Compose = dict[str, Any]
 #: `${NAME}`, `${NAME:-default}`, `${NAME:?message}`; `$$` is a plain dollar.
 VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::([-?])([^}]*))?\}")
@@ -23,25 +24,12 @@ def compose() -> Compose:
 
 
 def real_settings(compose: Compose) -> list[str]:
-    known = setting_names(Settings, "MODWATCH_")
     return [
         f"{name}: {key} is no setting of Modwatch"
         for name, service in compose["services"].items()
         for key in service.get("environment", {})
-        if key.startswith("MODWATCH_") and key not in known
+        if key.startswith("MODWATCH_") and key not in SETTINGS
     ]
-
-
-def setting_names(model: type[BaseModel], prefix: str) -> set[str]:
-    """Return the environment variables of `model`, those of nested models after `__`."""
-    names = set()
-    for name, field in model.model_fields.items():
-        variable = f"{prefix}{name.upper()}"
-        names.add(variable)
-        for part in (field.annotation, *get_args(field.annotation)):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                names |= setting_names(part, f"{variable}__")
-    return names
 
 
 def test_compose_sets_real_settings_only(compose: Compose) -> None:
@@ -67,7 +55,7 @@ def test_images_set_real_settings_only() -> None:
     texts = [path.read_text() for path in DOCKER.glob("*.Dockerfile")]
     names = {name for text in texts for name in re.findall(r"\b(MODWATCH_\w+)=", text)}
     assert names
-    assert names <= setting_names(Settings, "MODWATCH_")
+    assert names <= SETTINGS
 
 
 def test_every_required_variable_stands_in_the_example() -> None:
@@ -95,16 +83,11 @@ def test_optional_variables_stand_in_the_example_as_comments(compose: Compose) -
 def test_settings_file_holds_settings_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (DOCKER / "modwatch.env").read_text().splitlines()
     pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    assert set(pairs) <= setting_names(Settings, "MODWATCH_")
+    assert set(pairs) <= SETTINGS
     assert not [name for name in pairs if re.search(r"PASSWORD|SECRET|TOKEN|SALT|URL", name)]
     for name, value in pairs.items():
         monkeypatch.setenv(name, value)
     Settings()
-
-
-def test_setting_names_reach_into_sources() -> None:
-    names = setting_names(Settings, "MODWATCH_")
-    assert {"MODWATCH_HOME", "MODWATCH_SOURCE__KIND", "MODWATCH_SOURCE__COMMENTS_PER_DAY"} <= names
 
 
 # MLflow 3.17 maps its tables with a loader that SQLAlchemy 2.1 wants to drop.

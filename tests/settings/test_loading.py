@@ -32,7 +32,7 @@ def test_without_any_variable_there_is_no_source() -> None:
         ("REVIEW_FRACTION", "one half", "a number in (0, 1], got 'one half'"),
         ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
         ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
-        ("SOURCE__KIND", "pigeons", "files, sql, replay or community, got pigeons"),
+        ("SOURCE__KIND", "pigeons", "files, sql, community or replay, got pigeons"),
         ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
         ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
@@ -54,7 +54,7 @@ def test_the_error_for_an_invalid_value_names_variable_range_and_value(
     assert str(caught.value) == f"MODWATCH_{variable} must be {expected}"
 
 
-NO_KIND = "MODWATCH_SOURCE__KIND is not set; set it to files, sql, replay or community"
+NO_KIND = "MODWATCH_SOURCE__KIND is not set; set it to files, sql, community or replay"
 
 
 @pytest.mark.parametrize(

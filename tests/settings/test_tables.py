@@ -68,6 +68,6 @@ def test_secrets_are_masked() -> None:
 def test_only_the_variables_of_the_source_are_shown_and_maps_as_json() -> None:
     roles = Settings(oidc_roles={"staff": "moderator"})
     assert row(roles, "MODWATCH_OIDC_ROLES")[1] == '{"staff": "moderator"}'
-    table = current_settings_table(Settings())
+    table = current_settings_table(Settings(source={"kind": "community"}))
     assert "MODWATCH_SOURCE__SEED" in table
     assert "MODWATCH_SOURCE__PATH" not in table
