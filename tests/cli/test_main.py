@@ -139,6 +139,7 @@ def planned(
     return {(row["metric"], row["width"]): row for row in rows}
 
 
+@pytest.mark.soak  # tests/routing/test_label_plan.py has the plan, the next test its table
 def test_labels_are_planned_for_widths_and_for_a_budget(
     queued: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(
         assert by_id[0] == pytest.approx(by_id[1], abs=1e-5)
 
 
+@pytest.mark.soak  # tests/models/serving/test_batching.py waits for what was accepted
 def test_requests_are_answered_at_the_end(install: Install, port: int) -> None:
     """SIGTERM under load: what has arrived before is answered; later, nobody listens."""
     home = install()

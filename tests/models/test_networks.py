@@ -72,6 +72,7 @@ def test_a_member_that_fails_stops_the_others(
     assert _trainers(psutil.Process()) == []
 
 
+@pytest.mark.soak  # a member that fails stops the others, a killed run goes on
 def test_a_process_killed_from_outside_is_reported_and_made_good(
     corpus: Corpus, ensemble: Recipe, alone: TrainedModel, tmp_path: Path
 ) -> None:

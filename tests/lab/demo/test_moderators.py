@@ -110,6 +110,7 @@ def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
     assert state.waiting == state.escalated == 0
 
 
+@pytest.mark.soak  # tests/review/quality_control queues gold
 def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     gold = demo_data("synthetic").gold()
     assert sorted(comment.label for comment in gold) == [0] * 100 + [1] * 100

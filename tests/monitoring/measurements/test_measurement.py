@@ -22,6 +22,7 @@ from modwatch.routing import RoutingPolicy
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 
+@pytest.mark.soak  # tests/routing/test_label_plan.py
 def test_the_slice_is_planned_from_the_labels_of_the_window(install_routed):
     home = install_routed()
     with open_resources(home.settings) as resources:

@@ -332,6 +332,7 @@ def weekly(number: int) -> Profile:
     )
 
 
+@pytest.mark.soak  # `incidents/test_volume.py` has weekends
 def test_a_weekly_pattern_is_no_incident_after_three_weeks(lake: Lake, checks: CheckStore) -> None:
     run(lake, checks, ((day(n), weekly(n)) for n in range(36)))
     for name in ("volume_low", "volume_high", "scores_jumped", "flagged_more", "flagged_less"):
