@@ -472,16 +472,14 @@ class Variable:
     source: str | None = None
 
 
-_KINDS = tuple(source.model_fields["kind"].default for source in SOURCES)
-
 #: `MODWATCH_SOURCE__KIND` decides the class of `Settings.source`, so it is a field of none of them.
 SOURCE_KIND = Variable(
     name="MODWATCH_SOURCE__KIND",
     field="source",
     info=FieldInfo(
-        annotation=cast(Any, Literal)[_KINDS],
+        annotation=cast(Any, Literal)[tuple(SOURCES)],
         default=None,
-        description=f"Kind of the source of comments ({', '.join(map('`{}`'.format, _KINDS))}); "
+        description=f"Kind of the source of comments ({', '.join(map('`{}`'.format, SOURCES))}); "
         "default: the one that the other variables of the source fit",
     ),
 )
@@ -492,9 +490,8 @@ def variables() -> Iterator[Variable]:
     for field, info in Settings.model_fields.items():
         name = f"MODWATCH_{field.upper()}"
         yield SOURCE_KIND if field == "source" else Variable(name=name, field=field, info=info)
-    for model in SOURCES:
-        fields = dict(model.model_fields)
-        source = fields.pop("kind").default
+    for source, model in SOURCES.items():
+        fields = {field: info for field, info in model.model_fields.items() if field != "kind"}
         for field, info in sorted(fields.items(), key=lambda item: not item[1].is_required()):
             name = f"MODWATCH_SOURCE__{field.upper()}"
             yield Variable(name=name, field=field, info=info, source=source)

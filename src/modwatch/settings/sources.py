@@ -27,8 +27,8 @@ def _kind(entry: EntryPoint) -> type[SourceSettings]:
     raise SettingsError(f"{entry.value}, the kind of source {entry.name!r}, {problem}")
 
 
-#: In the order of the documentation.
-SOURCES = tuple(map(_kind, plugins("modwatch.sources").values()))
+#: The class of each kind, in the order of the documentation.
+SOURCES = {kind: _kind(entry) for kind, entry in plugins("modwatch.sources").items()}
 
 
 def _with_kind(given: object) -> object:
@@ -37,8 +37,8 @@ def _with_kind(given: object) -> object:
         return given
     names = {str(name).lower() for name in given}
     fitting = [
-        source.model_fields["kind"].default
-        for source in SOURCES
+        kind
+        for kind, source in SOURCES.items()
         if names <= source.model_fields.keys()
         and {name for name, setting in source.model_fields.items() if setting.is_required()}
         <= names
@@ -50,5 +50,6 @@ if TYPE_CHECKING:
     AnySource = SourceSettings
 else:  # the kinds are known once the program runs
     AnySource = Annotated[
-        Annotated[reduce(or_, SOURCES), Field(discriminator="kind")], BeforeValidator(_with_kind)
+        Annotated[reduce(or_, SOURCES.values()), Field(discriminator="kind")],
+        BeforeValidator(_with_kind),
     ]
