@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +28,10 @@ import pytest
 # The path itself takes seconds to import: most tests need nothing of it.
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
-    from playwright.sync_api import Browser
-    from sqlalchemy import Engine
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
     from installation import Installation
-    from modwatch.installation.resources import Resources
-    from modwatch.review.embedded import EmbeddedServer
 
 # Machines are busy: how long an example takes says nothing about the code.
 hypothesis.settings.register_profile("modwatch", deadline=None)
@@ -54,7 +50,7 @@ _TOGETHER = ("tests/acceptance", "tests/lab/benchmark")
 
 
 @pytest.fixture(scope="session")
-def services() -> None:
+def services():
     """Requested by every fixture that starts a server, a browser or another slow program.
 
     Tests that need one of them, at whatever distance, are marked `services`; `make check` runs the
@@ -139,7 +135,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def path_server(services: None) -> Iterator["EmbeddedServer"]:
+def path_server(services):
     from sqlalchemy import text
 
     from modwatch.review.database import connect
@@ -159,7 +155,7 @@ def path_server(services: None) -> Iterator["EmbeddedServer"]:
 
 
 @pytest.fixture(scope="session")
-def migrated_queue_url(path_server: "EmbeddedServer") -> str:
+def migrated_queue_url(path_server):
     from databases import NUMBERED, as_owner, owner_url
     from sqlalchemy import text
 
@@ -174,7 +170,7 @@ def migrated_queue_url(path_server: "EmbeddedServer") -> str:
 
 
 @pytest.fixture(scope="session")
-def queue_owner(migrated_queue_url: str) -> Iterator["Engine"]:
+def queue_owner(migrated_queue_url):
     from databases import owner_url
 
     from modwatch.review.database import connect
@@ -185,7 +181,7 @@ def queue_owner(migrated_queue_url: str) -> Iterator["Engine"]:
 
 
 @pytest.fixture
-def queue_url(migrated_queue_url: str, queue_owner: "Engine") -> str:
+def queue_url(migrated_queue_url, queue_owner):
     """A review database in which nothing waits."""
     from databases import empty
 
@@ -225,7 +221,7 @@ def _copy_store(source: Path, target: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def new_store(tmp_path_factory: pytest.TempPathFactory, services: None) -> Callable[[Path], str]:
+def new_store(tmp_path_factory, services):
     """Return a function that makes an MLflow store in a folder and returns its URL.
 
     It has an experiment for trainings and nothing else. MLflow's migrations run once.
@@ -245,9 +241,7 @@ def new_store(tmp_path_factory: pytest.TempPathFactory, services: None) -> Calla
 
 
 @pytest.fixture(scope="session")
-def unmanned(
-    new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory
-) -> Registry:
+def unmanned(new_store, tmp_path_factory):
     """An MLflow without any model."""
     folder = tmp_path_factory.mktemp("unmanned")
     new_store(folder)
@@ -255,9 +249,7 @@ def unmanned(
 
 
 @pytest.fixture(scope="session")
-def champion(
-    new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory
-) -> Registry:
+def champion(new_store, tmp_path_factory):
     """An MLflow whose champion is a small model, trained once, by the first worker that asks."""
     from filelock import FileLock
 
@@ -285,9 +277,7 @@ def champion(
 
 
 @pytest.fixture(scope="session")
-def make_installation(
-    champion: Registry, path_server: "EmbeddedServer"
-) -> Callable[..., "Installation"]:
+def make_installation(champion, path_server):
     """Return a function that makes an installation in a folder, its review database included."""
     from databases import owner_url
 
@@ -319,9 +309,7 @@ def make_installation(
 
 
 @pytest.fixture
-def install(
-    make_installation: Callable[..., "Installation"], queue_url: str, tmp_path: Path
-) -> Callable[..., "Installation"]:
+def install(make_installation, queue_url, tmp_path):
     """Return a function that makes an installation whose queue is empty."""
 
     def make(name: str = "first", **changes: Any) -> "Installation":
@@ -339,9 +327,7 @@ def same_salts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def scored_monday(
-    make_installation: Callable[..., "Installation"], tmp_path_factory: pytest.TempPathFactory
-) -> "Installation":
+def scored_monday(make_installation, tmp_path_factory):
     """An installation with the scores of Monday; no test changes it."""
     from installation import TO_THE_QUEUE
 
@@ -352,11 +338,7 @@ def scored_monday(
 
 
 @pytest.fixture(scope="session")
-def two_scored_days(
-    make_installation: Callable[..., "Installation"],
-    scored_monday: "Installation",
-    tmp_path_factory: pytest.TempPathFactory,
-) -> "Installation":
+def two_scored_days(make_installation, scored_monday, tmp_path_factory):
     """The same, with Tuesday."""
     from installation import TO_THE_QUEUE, TUESDAY
 
@@ -368,9 +350,7 @@ def two_scored_days(
 
 
 @pytest.fixture
-def install_scored(
-    scored_monday: "Installation", queue_url: str, tmp_path: Path
-) -> Callable[..., "Installation"]:
+def install_scored(scored_monday, queue_url, tmp_path):
     """Return a function that copies `scored_monday`, for tests that only read its MLflow.
 
     The queue is empty: `route` and `score_challenger` come next.
@@ -385,12 +365,12 @@ def install_scored(
 
 
 @pytest.fixture
-def incoming(tmp_path: Path) -> Path:
+def incoming(tmp_path):
     return tmp_path / "incoming"
 
 
 @pytest.fixture
-def files(install: Callable[..., "Installation"], incoming: Path) -> "Installation":
+def files(install, incoming):
     """An installation that reads `incoming/{dt}.jsonl`, with 40 sound comments on Monday.
 
     Its window is short: each of its days is looked at with every step from the queue on.
@@ -405,7 +385,7 @@ def files(install: Callable[..., "Installation"], incoming: Path) -> "Installati
 
 
 @pytest.fixture
-def same_draws() -> Iterator[None]:
+def same_draws():
     from small_audits import same_audit_draws
 
     with same_audit_draws():
@@ -413,7 +393,7 @@ def same_draws() -> Iterator[None]:
 
 
 @pytest.fixture
-def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installation":
+def small_home(queue_url, tmp_path, same_draws):
     """A small lake, and an empty queue."""
     from small_audits import make_small_home
 
@@ -421,7 +401,7 @@ def small_home(queue_url: str, tmp_path: Path, same_draws: None) -> "Installatio
 
 
 @pytest.fixture
-def small(small_home: "Installation") -> Iterator["Resources"]:
+def small(small_home):
     """The same, opened, for what comes after the scores."""
     from modwatch.installation.resources import open_resources
 
@@ -431,7 +411,7 @@ def small(small_home: "Installation") -> Iterator["Resources"]:
 
 # Not for the whole session: as long as it is open, no other test can have an event loop.
 @pytest.fixture(scope="module")
-def chromium(services: None) -> Iterator["Browser"]:
+def chromium(services):
     from playwright.sync_api import sync_playwright
 
     path = shutil.which("chromium") or shutil.which("google-chrome")
@@ -450,7 +430,7 @@ _START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
-def mlflow_url(tmp_path_factory: pytest.TempPathFactory, services: None) -> Iterator[str]:
+def mlflow_url(tmp_path_factory, services):
     """Address of a real MLflow server; it and its children end with the tests."""
     folder = tmp_path_factory.mktemp("mlflow")
     port = _free_port()
@@ -504,12 +484,12 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture
-def free_port() -> int:
+def free_port():
     """A port of this machine on which nobody listens."""
     return _free_port()
 
 
 @pytest.fixture
-def experiment(request: pytest.FixtureRequest) -> str:
+def experiment(request):
     """A name of an experiment that no other test uses."""
     return str(request.node.name)

@@ -30,7 +30,7 @@ def starts_something(fixture: ast.FunctionDef) -> bool:
     return bool(names & _STARTS)
 
 
-def test_a_fixture_that_starts_something_requests_services() -> None:
+def test_a_fixture_that_starts_something_requests_services():
     starting = dict(starting_fixtures())
     unmarked = {
         name

@@ -1,22 +1,19 @@
 """The daily job, made once for all tests of a file, and its administrator's browser."""
 
-from collections.abc import Iterator
-
 import pytest
-from daily_job import DailyJob, daily_job
-from playwright.sync_api import Browser, BrowserContext
+from daily_job import daily_job
 
 from acceptance.daily_pages import log_in
 
 
 @pytest.fixture(scope="module")
-def job(services: None) -> Iterator[DailyJob]:
+def job(services):
     with daily_job() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def admin(job: DailyJob, chromium: Browser) -> BrowserContext:
+def admin(job, chromium):
     """Return the administrator of Airflow, logged in.
 
     Pages stay open until the browser ends: Chromium may never close a page that has just opened one

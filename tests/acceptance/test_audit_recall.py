@@ -1,15 +1,13 @@
 """Audits under real Airflow, several at once: killed, stopped, given up, refused."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from daily_job import MARK
-from playwright.sync_api import Browser
 
 from acceptance.audit_browser import Auditor
 from acceptance.audit_people import (
@@ -124,13 +122,13 @@ def label_half(audit: str, settings: Settings | None = None) -> None:
 
 
 @pytest.fixture(scope="module")
-def airflow() -> Iterator[Audits]:
+def airflow():
     with audits() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def at_the_end_of(airflow: Audits) -> Iterator[Callable[[Story], States]]:
+def at_the_end_of(airflow):
     """Let all stories happen at once; return what waits for one and tells its tasks' states."""
     with ThreadPoolExecutor(max_workers=len(STORIES) + 1) as pool:
         happening = {}
@@ -149,7 +147,7 @@ def _after(earlier: Any, story: Story, airflow: Audits) -> States:
     return story(airflow)
 
 
-def test_an_auditor_with_a_browser(airflow: Audits, at_the_end_of: Wait, chromium: Browser) -> None:
+def test_an_auditor_with_a_browser(airflow, at_the_end_of, chromium):
     auditor = Auditor(airflow=airflow, browser=chromium)
     with auditor.logged_in() as page:
         auditor.fill_in_the_form(page, "seen")
@@ -163,7 +161,7 @@ def test_an_auditor_with_a_browser(airflow: Audits, at_the_end_of: Wait, chromiu
     assert steps_of("seen")[1] == ("approved", "admin", "The hours are there.")
 
 
-def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
+def test_from_the_form_to_mlflow(airflow, at_the_end_of):
     assert set(at_the_end_of(whole).values()) == {"success"}
     assert steps_of("whole") == [
         ("planned", "admin", airflow.runs["whole"]),
@@ -184,7 +182,7 @@ def test_from_the_form_to_mlflow(airflow: Audits, at_the_end_of: Wait) -> None:
     assert {files.REPORT, files.AUTOMATED_MEANS_FILE} <= set(run["artifacts"])
 
 
-def test_two_audits_of_the_same_days_share_no_label(at_the_end_of: Wait) -> None:
+def test_two_audits_of_the_same_days_share_no_label(at_the_end_of):
     at_the_end_of(whole)
     at_the_end_of(stopped)
     spans = [(steps[0].at, steps[-1].at) for steps in map(chain, ("whole", "stopped"))]
@@ -195,7 +193,7 @@ def test_two_audits_of_the_same_days_share_no_label(at_the_end_of: Wait) -> None
     assert (len(one), len(other)) == (decisions("whole"), decisions("stopped"))
 
 
-def test_killed_tasks_are_made_good(airflow: Audits, at_the_end_of: Wait, tmp_path: Path) -> None:
+def test_killed_tasks_are_made_good(airflow, at_the_end_of, tmp_path):
     at_the_end_of(whole)
     at_the_end_of(signed)
     for audit, task in (("whole", "draw"), ("stopped", "estimate"), ("stopped", "publish")):
@@ -208,9 +206,7 @@ def test_killed_tasks_are_made_good(airflow: Audits, at_the_end_of: Wait, tmp_pa
     assert_same_findings(found("stopped"), found("stopped", other))
 
 
-def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
-    airflow: Audits, at_the_end_of: Wait
-) -> None:
+def test_an_audit_that_is_stopped_goes_on_with_what_there_is(airflow, at_the_end_of):
     assert set(at_the_end_of(signed).values()) == {"success"}
     step, who, why = steps_of("stopped")[3]
     assert (step, who) == ("labelled", "admin")
@@ -225,7 +221,7 @@ def test_an_audit_that_is_stopped_goes_on_with_what_there_is(
     assert f"Note on the labelling: “{why}”." in report
 
 
-def test_whoever_labelled_signs_nothing(airflow: Audits, at_the_end_of: Wait) -> None:
+def test_whoever_labelled_signs_nothing(airflow, at_the_end_of):
     states = at_the_end_of(stopped)
     assert (states["sign_off"], states["publish"]) == ("failed", "upstream_failed")
     at_the_end_of(signed)
@@ -243,9 +239,7 @@ def test_whoever_labelled_signs_nothing(airflow: Audits, at_the_end_of: Wait) ->
     ],
     ids=["approve", "label", "command"],
 )
-def test_given_up(
-    at_the_end_of: Wait, story: Story, audit: str, task: str, last: tuple[str, str]
-) -> None:
+def test_given_up(at_the_end_of, story, audit, task, last):
     states = at_the_end_of(story)
     done = {"plan", "approve", "draw"} if task == "label" else {"plan"}
     assert {name for name, state in states.items() if state == "success"} == done
@@ -257,7 +251,7 @@ def test_given_up(
 
 
 @pytest.mark.parametrize("wrong", [{"labels": 5}, {"level": 1.2}, {"audit": "Ü"}], ids=str)
-def test_a_form_out_of_limits_is_refused(airflow: Audits, wrong: dict[str, Any]) -> None:
+def test_a_form_out_of_limits_is_refused(airflow, wrong):
     with pytest.raises(httpx.HTTPStatusError) as refusal:
         airflow.client.trigger(DAG, {**FORM, "audit": "wrong", **wrong})
     assert 400 <= refusal.value.response.status_code < 500
@@ -265,7 +259,7 @@ def test_a_form_out_of_limits_is_refused(airflow: Audits, wrong: dict[str, Any])
     assert not [run for run in runs if wrong.items() <= run["conf"].items()]
 
 
-def test_an_empty_form_asks_for_the_month_before(airflow: Audits, at_the_end_of: Wait) -> None:
+def test_an_empty_form_asks_for_the_month_before(airflow, at_the_end_of):
     states = at_the_end_of(empty)
     assert states.pop("plan") == "failed"
     assert set(states.values()) == {"upstream_failed"}
@@ -277,7 +271,7 @@ def test_an_empty_form_asks_for_the_month_before(airflow: Audits, at_the_end_of:
     assert messages(f"task/{DAG}/plan/{airflow.runs['empty']}") == 1
 
 
-def test_no_comment_leaves_lake_and_queue(airflow: Audits, at_the_end_of: Wait) -> None:
+def test_no_comment_leaves_lake_and_queue(airflow, at_the_end_of):
     for story in (whole, signed, given_up, given_up_elsewhere, refused, empty):
         at_the_end_of(story)
     home = airflow.demo.settings.home

@@ -5,7 +5,6 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
 from modwatch.installation.stack.installation import for_psycopg2
 from modwatch.installation.stack.supervisor import Service, Stack
-from modwatch.review.embedded import EmbeddedServer
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -96,11 +94,7 @@ def worker(name: str, env: dict[str, str]) -> Service:
 
 
 @pytest.fixture
-def cluster(
-    make_installation: Callable[..., Installation],
-    path_server: EmbeddedServer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Cluster]:
+def cluster(make_installation, path_server, monkeypatch):
     with ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         # A model takes seconds to load in each task: enough time to kill one.
@@ -128,8 +122,8 @@ def cluster(
 
 
 def test_shards_of_a_day_on_two_workers_of_which_one_is_killed(
-    cluster: Cluster, make_installation: Callable[..., Installation], tmp_path: Path
-) -> None:
+    cluster, make_installation, tmp_path
+):
     client = cluster.client
     client.wait_for_dags({DAG})
     client.unpause(DAG)

@@ -16,7 +16,6 @@ import psutil
 import pytest
 from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, DailyJob, write_day
 from mlflow import MlflowClient
-from playwright.sync_api import BrowserContext
 from sqlalchemy import text
 
 from acceptance.audit_people import found, label
@@ -51,7 +50,7 @@ UP_TO_THE_QUEUE = (
 )
 
 
-def test_a_day_succeeds_and_the_next_is_refused(job: DailyJob) -> None:
+def test_a_day_succeeds_and_the_next_is_refused(job):
     assert [run.state for run in job.scored] == ["success", "failed"]
     assert [(run.day, run.state) for run in job.measured] == [
         (day, "success") for day in (MONDAY, TUESDAY)
@@ -71,7 +70,7 @@ def test_a_day_succeeds_and_the_next_is_refused(job: DailyJob) -> None:
         assert verify_log(resources.database).problems == ()
 
 
-def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
+def test_one_comment_from_source_to_metric(job):
     with open_resources() as resources:
         lake = resources.lake
         routed = lake.table("routed", MONDAY).to_pandas().sort_values("rank").iloc[0]
@@ -126,7 +125,7 @@ def test_one_comment_from_source_to_metric(job: DailyJob) -> None:
         assert run["data"]["tags"]["labels"] == f"{routed_count:,} of {routed_count:,}"
 
 
-def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> None:
+def test_a_killed_scoring_task_is_made_good(job, tmp_path):
     shards = {
         task["map_index"]: task
         for task in job.tasks("score_comments", job.scored[0])
@@ -150,7 +149,7 @@ def test_a_killed_scoring_task_is_made_good(job: DailyJob, tmp_path: Path) -> No
         assert same  # rows hold people's words, and are not printed
 
 
-def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job: DailyJob) -> None:
+def test_a_rejected_day_fails_at_once_and_leaves_no_trace(job):
     tasks = {task["task_id"]: task for task in job.tasks("score_comments", job.scored[1])}
     assert tasks["ingest"]["state"] == "success"
     assert tasks["check_comments"]["state"] == "failed"
@@ -174,7 +173,7 @@ def _logs(job: DailyJob, day: datetime.date, task: str) -> list[Path]:
     return sorted(job.demo.airflow.folder.glob(f"logs/*/run_id={run.run_id}/task_id={task}/*"))
 
 
-def test_a_day_is_measured_as_soon_as_it_has_ended(job: DailyJob) -> None:
+def test_a_day_is_measured_as_soon_as_it_has_ended(job):
     """Also one that was refused: by the asset, whose partition is the day."""
     runs = job.client.get("/dags/monitor_collaboration/dagRuns", limit=100)["dag_runs"]
     by_day = {run["partition_key"]: run for run in runs}
@@ -193,7 +192,7 @@ def test_a_day_is_measured_as_soon_as_it_has_ended(job: DailyJob) -> None:
 
 
 @pytest.mark.soak  # tests/pipeline/airflow has the message
-def test_a_run_without_a_day_says_what_to_enter(job: DailyJob) -> None:
+def test_a_run_without_a_day_says_what_to_enter(job):
     run = job.client.trigger("monitor_collaboration", {})
     with pytest.raises(StackError, match=r"failed: .*(collect_labels|verify_log)"):
         job.client.wait_for_task(
@@ -204,7 +203,7 @@ def test_a_run_without_a_day_says_what_to_enter(job: DailyJob) -> None:
     assert "trigger it with a day, YYYY-MM-DD, as its partition key" in log
 
 
-def test_console_and_mlflow_stand_in_airflows_navigation(job: DailyJob) -> None:
+def test_console_and_mlflow_stand_in_airflows_navigation(job):
     settings = job.demo.settings
     plugins = {plugin["name"]: plugin for plugin in job.client.get("/plugins")["plugins"]}
     views = plugins["modwatch"]["external_views"]
@@ -219,9 +218,7 @@ def test_console_and_mlflow_stand_in_airflows_navigation(job: DailyJob) -> None:
 
 @pytest.mark.soak  # the page Modwatch is opened by the same menu
 @pytest.mark.parametrize("by", ["mouse", "keyboard"])
-def test_the_navigation_opens_the_console_and_mlflow(
-    job: DailyJob, admin: BrowserContext, by: str
-) -> None:
+def test_the_navigation_opens_the_console_and_mlflow(job, admin, by):
     settings = job.demo.settings
     addresses = {"Review": f"{settings.airflow_url}/modwatch/", "MLflow": settings.mlflow_url}
     page = admin.new_page()
@@ -232,7 +229,7 @@ def test_the_navigation_opens_the_console_and_mlflow(
         assert opened.value.url.startswith(address)
 
 
-def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserContext) -> None:
+def test_the_page_in_airflow_is_there_at_once(job, admin):
     """Nobody asked for it before, and nobody waits for imports: it was read in the background."""
     page = admin.new_page()
     page.goto(job.demo.settings.airflow_url)
@@ -261,9 +258,7 @@ def test_the_page_in_airflow_is_there_at_once(job: DailyJob, admin: BrowserConte
         ("monitor_collaboration", "publish", "MLflow run", "{mlflow}/#/experiments/"),
     ],
 )
-def test_the_button_of_a_task_opens_the_page_of_its_day(
-    job: DailyJob, admin: BrowserContext, dag: str, task: str, button: str, leads_to: str
-) -> None:
+def test_the_button_of_a_task_opens_the_page_of_its_day(job, admin, dag, task, button, leads_to):
     settings = job.demo.settings
     runs = job.scored if dag == "score_comments" else job.measured
     run = next(run.run_id for run in runs if run.day == MONDAY)
@@ -279,7 +274,7 @@ def test_the_button_of_a_task_opens_the_page_of_its_day(
     page.wait_for_url(lambda url: address in url)
 
 
-def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) -> None:
+def test_a_refused_day_links_the_validation_page_that_says_why(job):
     run = next(run.run_id for run in job.scored if run.day == TUESDAY)
     path = f"/dags/score_comments/dagRuns/{run}/taskInstances/check_comments/links"
     [address] = job.client.get(path)["extra_links"].values()
@@ -287,9 +282,7 @@ def test_a_refused_day_links_the_validation_page_that_says_why(job: DailyJob) ->
 
 
 @pytest.mark.soak  # tests/monitoring/publishing has the note
-def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(
-    job: DailyJob, admin: BrowserContext
-) -> None:
+def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(job, admin):
     settings = job.demo.settings
     note = str(day_run(settings.mlflow_url, MONDAY)["data"]["tags"]["mlflow.note.content"])
     address = day_url(settings.airflow_url, MONDAY, "airflow")
@@ -300,7 +293,7 @@ def test_the_run_of_a_day_in_mlflow_links_its_run_in_airflow(
     assert unquote(page.url) == f"{settings.airflow_url}/dags/score_comments/runs/{run}"
 
 
-def test_nothing_listens_beyond_this_machine(job: DailyJob) -> None:
+def test_nothing_listens_beyond_this_machine(job):
     listening = set()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -311,7 +304,7 @@ def test_nothing_listens_beyond_this_machine(job: DailyJob) -> None:
     assert {host for host, _ in listening} == {"127.0.0.1"}, listening
 
 
-def test_through_airflow_the_console_asks_for_its_own_log_in(job: DailyJob) -> None:
+def test_through_airflow_the_console_asks_for_its_own_log_in(job):
     console = f"{job.demo.settings.airflow_url}/modwatch"
     with httpx.Client(trust_env=False, timeout=60) as anybody:
         assert anybody.get(f"{console}/livez").status_code == 200
@@ -325,7 +318,7 @@ def test_through_airflow_the_console_asks_for_its_own_log_in(job: DailyJob) -> N
 
 
 @pytest.mark.soak  # `tests/pipeline/airflow/test_models.py` has each task
-def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJob) -> None:
+def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job):
     client, dag = job.client, "train_model"
     client.wait_for_dags({dag})
     client.unpause(dag)
@@ -373,7 +366,7 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job: DailyJo
 
 
 @pytest.mark.soak  # `tests/pipeline/airflow/test_opinions.py` has the tasks
-def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> None:
+def test_opinions_are_reported_from_the_queue_and_from_a_file(job):
     client, dag = job.client, "monitor_disagreement"
     client.wait_for_dags({dag})
     client.unpause(dag)
@@ -405,7 +398,7 @@ def test_opinions_are_reported_from_the_queue_and_from_a_file(job: DailyJob) -> 
     assert made["annotations opinions"].data.metrics["disagreement/annotations"] == 480
 
 
-def test_an_audit_from_the_form_to_mlflow(job: DailyJob) -> None:
+def test_an_audit_from_the_form_to_mlflow(job):
     airflow = Audits(demo=job.demo, client=job.client)
     job.client.wait_for_dags({AUDIT})
     job.client.unpause(AUDIT)
@@ -452,7 +445,7 @@ def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:
         time.sleep(0.5)
 
 
-def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: BrowserContext) -> None:
+def test_a_refused_day_is_repaired_with_one_button(job, admin):
     """As its message says: correct the cause, then press Repair on the page Modwatch."""
     write_day(source_of(job, TUESDAY), TUESDAY, mended=True)
     page = admin.new_page()
@@ -481,7 +474,7 @@ def test_a_refused_day_is_repaired_with_one_button(job: DailyJob, admin: Browser
 
 
 @pytest.mark.soak  # another day is repaired with the button
-def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
+def test_a_day_without_comments_is_declared_by_a_command(job):
     source_of(job, MONDAY).unlink()
     command = [sys.executable, "-m", "modwatch", "repair", str(MONDAY), "--empty", "--by", "ann"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -495,7 +488,7 @@ def test_a_day_without_comments_is_declared_by_a_command(job: DailyJob) -> None:
         assert day.checks == "no comments"
 
 
-def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
+def test_xcom_carries_counts_and_shards_only(job):
     engine = connect(job.demo.airflow.database_url.replace("+psycopg2", "+psycopg"))
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT dag_id, task_id, key, value FROM xcom")).all()
@@ -526,7 +519,7 @@ def test_xcom_carries_counts_and_shards_only(job: DailyJob) -> None:
             assert type(value) is int
 
 
-def test_no_comment_leaves_lake_and_queue(job: DailyJob) -> None:
+def test_no_comment_leaves_lake_and_queue(job):
     """No log, page, verdict or artifact holds any; no row of Airflow's or MLflow's database."""
     home = job.demo.settings.home
     names = ("airflow", "logs", "mlflow-artifacts", "models", "lake/_audits")
@@ -541,7 +534,7 @@ def test_no_comment_leaves_lake_and_queue(job: DailyJob) -> None:
     assert tables_with("modwatch", MARK) == ["review_item"]
 
 
-def test_no_process_is_left_behind(job: DailyJob) -> None:
+def test_no_process_is_left_behind(job):
     """The last test: it ends the job."""
     home = str(job.demo.settings.home)
     assert len(job.demo.stack.processes()) >= 5

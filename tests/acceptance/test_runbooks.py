@@ -77,7 +77,7 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(services: None) -> Iterator[Desk]:
+def desk(services):
     with ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)  # PostgreSQL, started by a root, runs as another user
@@ -109,13 +109,13 @@ def desk(services: None) -> Iterator[Desk]:
         yield made
 
 
-def test_every_page_is_followed() -> None:
+def test_every_page_is_followed():
     pages = {path.stem for path in RUNBOOKS.glob("*.md")}
     assert pages == {"rotate-secrets", "restore", "move", "replace-model"}
 
 
 @pytest.mark.soak  # `tests/cli/test_models.py` has its commands
-def test_replace_the_model(desk: Desk) -> None:
+def test_replace_the_model(desk):
     desk.run("modwatch train --data labelled.csv --max-steps 5 --method deterministic")
     assert "version 2" in desk.follow("replace-model", "Train a challenger")
     assert "2" in desk.follow("replace-model", "Make it the champion")
@@ -123,7 +123,7 @@ def test_replace_the_model(desk: Desk) -> None:
 
 
 @pytest.mark.soak  # its commands have tests of their own
-def test_rotate_secrets(desk: Desk) -> None:
+def test_rotate_secrets(desk):
     names = ("passwords.json", "jwt_secret", "airflow.cfg")
     before = {name: desk.file(f"modwatch-home/airflow/{name}") for name in names}
     desk.run("modwatch person add ada --role lead")
@@ -146,7 +146,7 @@ def test_rotate_secrets(desk: Desk) -> None:
 
 
 @pytest.mark.soak  # `test_restore_to_a_moment` restores a server and a lake
-def test_restore_the_newest_backup(desk: Desk) -> None:
+def test_restore_the_newest_backup(desk):
     desk.follow("restore", "Back up one machine")
     desk.run(f"modwatch person add late && modwatch run verify_log {TUESDAY}")
     newer = len(list((desk.folder / "witnesses").iterdir()))
@@ -162,7 +162,7 @@ def test_restore_the_newest_backup(desk: Desk) -> None:
 
 
 @pytest.mark.soak  # `test_up` moves a home
-def test_move(desk: Desk) -> None:
+def test_move(desk):
     desk.follow("move", "On the old machine")
     other = Desk(folder=desk.folder / "new", env=desk.env)
     other.folder.mkdir()
@@ -177,7 +177,7 @@ def test_move(desk: Desk) -> None:
 
 
 @pytest.mark.skipif(not _POSTGRES, reason="no pg_basebackup of Debian's PostgreSQL is installed")
-def test_restore_to_a_moment(tmp_path: Path) -> None:
+def test_restore_to_a_moment(tmp_path):
     """A server with an archive, and the tables of a lake."""
     archive, restore, tables = blocks("restore", "A PostgreSQL of your own, to any moment")
     lake = Lake(root=str(tmp_path))

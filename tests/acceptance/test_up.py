@@ -76,7 +76,7 @@ class Home:
 
 
 @pytest.fixture(scope="module")
-def home(services: None) -> Iterator[Home]:
+def home(services):
     with ExitStack() as exits:
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)  # PostgreSQL, started by a root, runs as another user
@@ -111,7 +111,7 @@ def eventually(holds: Callable[[], Any], seconds: float = _PATIENCE) -> Any:
     return found
 
 
-def test_all_parts_are_ready_and_listen_on_loopback_only(home: Home) -> None:
+def test_all_parts_are_ready_and_listen_on_loopback_only(home):
     shown = home.run("status")
     assert all(f"{name} " in shown for name in home.pids())
     assert len(home.pids()) == 7
@@ -124,7 +124,7 @@ def test_all_parts_are_ready_and_listen_on_loopback_only(home: Home) -> None:
     assert listening == {"127.0.0.1"}
 
 
-def test_a_second_one_is_refused(home: Home) -> None:
+def test_a_second_one_is_refused(home):
     supervisor = home.folder.supervisor()
     for command in (["up"], ["up", "--detach"]):
         assert f"already runs in {home.folder.home} (process {supervisor})" in home.run(
@@ -139,7 +139,7 @@ def test_a_second_one_is_refused(home: Home) -> None:
         *("airflow-dag-processor", "airflow-triggerer"),
     ],
 )
-def test_a_part_that_is_killed_comes_back(home: Home, name: str) -> None:
+def test_a_part_that_is_killed_comes_back(home, name):
     eventually(home.is_ready)  # what was killed before took others with it
     before = home.pids()[name]
     assert before is not None
@@ -159,7 +159,7 @@ def _zombie(pid: int) -> bool:
     return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_day_survives_the_supervisor_and_its_workers(home: Home) -> None:
+def test_a_day_survives_the_supervisor_and_its_workers(home):
     """Killed with a task at work: the next `up` ends the old worker, and the day is finished."""
     eventually(home.is_ready)
     home.run("person", "add", "ada", "--role", "lead")
@@ -199,7 +199,7 @@ def _states(client: AirflowClient) -> set[str]:
     }
 
 
-def test_nothing_is_left_after_down(home: Home) -> None:
+def test_nothing_is_left_after_down(home):
     """It ends everything."""
     processes = [*home.processes(), psutil.Process(home.pids()["postgres"])]
     assert len(processes) > 7
@@ -209,7 +209,7 @@ def test_nothing_is_left_after_down(home: Home) -> None:
     assert "nothing runs" in home.run("down")
 
 
-def test_a_home_that_was_moved_starts_where_it_is(home: Home) -> None:
+def test_a_home_that_was_moved_starts_where_it_is(home):
     """After all others: nothing runs, and nothing is written to the old place."""
     home.run("down")  # it runs if a test before has failed
     place = home.folder.home.rename(home.folder.home.with_name("moved"))

@@ -1,18 +1,15 @@
 """An audit of the small lake that is carried out once, of which each test has a copy."""
 
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from audit_path import STEPS
 from databases import empty
-from kept_audits import Kept, keep_steps
+from kept_audits import keep_steps
 from review_fixtures import ann, ben, engine, new_item, session_engine
 from small_audits import label_everything, make_small_home, same_audit_draws, small_installation
-from sqlalchemy import Engine
 
-from modwatch.installation.resources import Resources, open_resources
+from modwatch.installation.resources import open_resources
 from modwatch.review.people.accounts import create_moderator
 
 __all__ = ["ann", "ben", "engine", "new_item", "session_engine"]
@@ -26,11 +23,7 @@ LABELLED = {
 
 
 @pytest.fixture(scope="session")
-def carried_out(
-    migrated_queue_url: str,
-    queue_owner: Engine,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Kept]:
+def carried_out(migrated_queue_url, queue_owner, tmp_path_factory):
     """The small audit after each of its steps."""
     empty(queue_owner)
     folder = tmp_path_factory.mktemp("carried_out")
@@ -42,13 +35,7 @@ def carried_out(
 
 
 @pytest.fixture
-def after(
-    carried_out: dict[str, Kept],
-    queue_url: str,
-    queue_owner: Engine,
-    tmp_path: Path,
-    same_draws: None,
-) -> Iterator[Callable[[str], Resources]]:
+def after(carried_out, queue_url, queue_owner, tmp_path, same_draws):
     """Return a function that opens a copy of the small audit as it was after a step."""
     home = small_installation(tmp_path / "copy", queue_url)
     with ExitStack() as opened:
@@ -56,6 +43,6 @@ def after(
 
 
 @pytest.fixture
-def published(after: Callable[[str], Resources]) -> Resources:
+def published(after):
     """The small audit, carried out to its end."""
     return after("publish")

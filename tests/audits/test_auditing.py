@@ -42,7 +42,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 After = Callable[[str], Resources]
 
 
-def test_every_step_may_be_taken_twice_from_the_plan_to_the_report(small: Resources) -> None:
+def test_every_step_may_be_taken_twice_from_the_plan_to_the_report(small):
     done = {}
     for name, step in STEPS.items():
         if name == "publish":
@@ -69,7 +69,7 @@ def test_every_step_may_be_taken_twice_from_the_plan_to_the_report(small: Resour
     assert "an invented text" not in page
 
 
-def test_an_adaptive_audit_draws_twice(small: Resources) -> None:
+def test_an_adaptive_audit_draws_twice(small):
     begin(small, ADAPTIVE)
     with pytest.raises(AuditError, match="96 items are not decided"):
         small.audit("small").seal()
@@ -89,7 +89,7 @@ def test_an_adaptive_audit_draws_twice(small: Resources) -> None:
     assert small.audit("small").verify() == []
 
 
-def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources) -> None:
+def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small):
     begin(small, ADAPTIVE)
     label_everything(small)
     assert small.audit("small").seal(stop=True, actor="eve", note="no time") == 96
@@ -102,7 +102,7 @@ def test_an_adaptive_audit_may_be_stopped_after_its_first_stage(small: Resources
     assert small.audit("small").verify() == []
 
 
-def test_an_audit_stopped_halfway_is_reported_with_wider_intervals(after: After) -> None:
+def test_an_audit_stopped_halfway_is_reported_with_wider_intervals(after):
     small = after("draw")
     for reason in ("", " "):  # not silently
         with pytest.raises(
@@ -128,9 +128,7 @@ def test_an_audit_stopped_halfway_is_reported_with_wider_intervals(after: After)
     assert {figure["status"] for figure in result["figures"]} == {"ok", "insufficient"}
 
 
-def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again(
-    after: After,
-) -> None:
+def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again(after):
     small = after("draw")
     begun = small.settings.home / "lake" / "_audits" / "small" / files.labels_file(1)
     begun.write_bytes(b"half of it")
@@ -144,7 +142,7 @@ def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again
     assert small.audit("small").verify() == []
 
 
-def test_what_is_out_of_order_is_refused_by_name(small: Resources) -> None:
+def test_what_is_out_of_order_is_refused_by_name(small):
     with pytest.raises(AuditError, match="no audit is called 'small'; existing audits: none"):
         small.audit("small").draw()
     with pytest.raises(AuditError, match="no audit is called 'small'"):
@@ -155,7 +153,7 @@ def test_what_is_out_of_order_is_refused_by_name(small: Resources) -> None:
     assert small.audit("small").progress().items == 0
 
 
-def test_a_cancelled_audit_leaves_its_evidence(after: After) -> None:
+def test_a_cancelled_audit_leaves_its_evidence(after):
     small = after("draw")
     label_next(small.database, create_moderator(small.database, "ann", "moderator"))
     small.audit("small").cancel(actor="eva", note="the wrong period")
@@ -166,7 +164,7 @@ def test_a_cancelled_audit_leaves_its_evidence(after: After) -> None:
         small.audit("small").estimate()
 
 
-def test_what_was_changed_since_the_plan_stops_the_next_step(after: After) -> None:
+def test_what_was_changed_since_the_plan_stops_the_next_step(after):
     """The plan, the scores, or the result."""
     small = after("approve")
     folder = small.settings.home / "lake" / "_audits" / "small"
@@ -181,7 +179,7 @@ def test_what_was_changed_since_the_plan_stops_the_next_step(after: After) -> No
         small.audit("small").draw()
 
 
-def test_a_result_that_was_tampered_with_is_not_signed(after: After) -> None:
+def test_a_result_that_was_tampered_with_is_not_signed(after):
     small = after("estimate")
     content = small.audit_store.read("small")[files.RESULT].replace(b"0", b"1", 1)
     (small.settings.home / "lake" / "_audits" / "small" / files.RESULT).write_bytes(content)
@@ -189,7 +187,7 @@ def test_a_result_that_was_tampered_with_is_not_signed(after: After) -> None:
         small.audit("small").sign_off(actor="fay")
 
 
-def test_impossible_requests_are_refused(small: Resources) -> None:
+def test_impossible_requests_are_refused(small):
     day = datetime.timedelta(days=1)
     for changes, error, why in (
         ({"last": MONDAY - day}, AuditError, "ends on"),
@@ -208,7 +206,7 @@ def test_impossible_requests_are_refused(small: Resources) -> None:
     assert small.audit_store.names() == []
 
 
-def test_days_of_other_scores_are_refused(small: Resources) -> None:
+def test_days_of_other_scores_are_refused(small):
     table = small.lake.table("scores", TUESDAY, role="champion")
     number = table.schema.get_field_index("model_version")
     other = table.set_column(number, table.schema.field(number), [["9"] * table.num_rows])
@@ -220,7 +218,7 @@ def test_days_of_other_scores_are_refused(small: Resources) -> None:
         plan_audit(small, REQUEST, actor="eva")
 
 
-def test_a_day_that_was_never_scored_is_refused_or_named(small: Resources) -> None:
+def test_a_day_that_was_never_scored_is_refused_or_named(small):
     wednesday, longer = "2026-01-07", replace(REQUEST, last=TUESDAY + datetime.timedelta(days=1))
     with pytest.raises(AuditError, match=rf"has no scores on 1 day \({wednesday}\)"):
         plan_audit(small, longer, actor="eva")
@@ -239,7 +237,7 @@ def test_a_day_that_was_never_scored_is_refused_or_named(small: Resources) -> No
     assert folder[files.REPORT].decode().count(sentence) == 1
 
 
-def test_planned_again_under_the_same_name_it_must_be_the_same(small: Resources) -> None:
+def test_planned_again_under_the_same_name_it_must_be_the_same(small):
     first = plan_audit(small, REQUEST, actor="eva")
     assert plan_audit(small, REQUEST, actor="eva") == first
     with pytest.raises(AuditError, match="planned by another request"):
@@ -247,7 +245,7 @@ def test_planned_again_under_the_same_name_it_must_be_the_same(small: Resources)
     assert AuditPlan.from_json(first.to_json()) == first
 
 
-def test_no_two_processes_take_a_step_at_once(after: After) -> None:
+def test_no_two_processes_take_a_step_at_once(after):
     small = after("draw")
     with audit_lock(small.database, "small"):
         other = threading.Thread(target=small.audit("small").cancel, kwargs={"actor": "eva"})
@@ -258,9 +256,7 @@ def test_no_two_processes_take_a_step_at_once(after: After) -> None:
     assert small.audit_store.chain("small")[-1].action == "cancelled"
 
 
-def test_what_is_drawn_and_not_queued_is_not_sealed(
-    after: After, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_drawn_and_not_queued_is_not_sealed(after, monkeypatch):
     small = after("approve")
     with monkeypatch.context() as broken:
         broken.setattr(audit_module, "enqueue_audit", lambda *_, **__: None)
@@ -271,7 +267,7 @@ def test_what_is_drawn_and_not_queued_is_not_sealed(
     assert small.audit("small").progress().waiting == 120
 
 
-def test_a_stop_that_fails_gives_nothing_up(after: After, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_that_fails_gives_nothing_up(after, monkeypatch):
     small = after("draw")
 
     def down(*_: object) -> None:
@@ -296,15 +292,13 @@ def test_a_stop_that_fails_gives_nothing_up(after: After, monkeypatch: pytest.Mo
     assert small.audit("small").progress().withdrawn == 120
 
 
-def test_a_stop_withdraws_what_waits(after: After) -> None:
+def test_a_stop_withdraws_what_waits(after):
     small = after("draw")
     small.audit("small").seal(stop=True, actor="eve", note="no time")
     assert small.audit("small").progress().withdrawn == 120
 
 
-def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
-    after: After, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(after, monkeypatch):
     small = after("draw")
 
     def die(_: audit_module.Audit) -> None:
@@ -320,16 +314,14 @@ def test_what_was_given_up_half_is_given_up_whole_by_the_next_step(
     assert small.audit("small").progress().withdrawn == 120
 
 
-def test_a_broken_audit_keeps_no_other_from_publication(
-    after: After, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broken_audit_keeps_no_other_from_publication(after, caplog):
     small = after("sign_off")
     Folder(root=small.audit_store.root, holds="evidence").write("broken/chain.jsonl", b"{}\n")
     assert small.audit("small").publish() == files.REPORT
     assert "The trend leaves out audit broken" in caplog.text
 
 
-def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(after: After) -> None:
+def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(after):
     small = after("label")
     label = next(row for row in current_labels(small.database, "small") if row.labeller == "ann")
     item = NewItem(

@@ -19,7 +19,7 @@ from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, 
 
 
 @pytest.fixture(scope="module")
-def comments() -> Comments:
+def comments():
     return make_comments(1500)
 
 
@@ -48,13 +48,13 @@ def problems(
 
 
 @pytest.mark.parametrize("options", [{}, {"expected_prevalence": 0.03}, {"bins": 3}])
-def test_a_plan_of_these_scores_is_right(comments: Comments, options: dict[str, float]) -> None:
+def test_a_plan_of_these_scores_is_right(comments, options):
     plan = planned(comments, **options)
     for same in (plan, AuditPlan.from_json(plan.to_json()), replace(plan, options=None)):
         assert problems(same, comments) == []
 
 
-def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> None:
+def test_a_stratum_whose_mean_score_is_another_is_named(comments):
     plan = planned(comments)
 
     def forged(change: Callable[[PlannedStratum], float], *numbers: int) -> list[str]:
@@ -74,7 +74,7 @@ def test_a_stratum_whose_mean_score_is_another_is_named(comments: Comments) -> N
     assert len(forged(lambda entry: entry.score * 0.999, 0, first)) == 2
 
 
-def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) -> None:
+def test_a_recalibration_that_was_not_planned_with_is_found(comments):
     plan = planned(comments, expected_prevalence=0.03)
     other = replace(plan, calibrations=planned(comments, expected_prevalence=0.3).calibrations)
     found = problems(other, comments)
@@ -82,7 +82,7 @@ def test_a_recalibration_that_was_not_planned_with_is_found(comments: Comments) 
     assert all("the mean score is" in match for match in found)
 
 
-def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
+def test_each_difference_of_a_day_has_its_sentence(comments):
     plan = planned(comments)
     others = [replace(day, model_version="9", threshold=0.5) for day in plan.population]
     others[1] = replace(others[1], digest="00")
@@ -96,7 +96,7 @@ def test_each_difference_of_a_day_has_its_sentence(comments: Comments) -> None:
     assert found[4] == f"{others[1].day}: ids, scores or decisions differ from the plan"
 
 
-def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments: Comments) -> None:
+def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments):
     part = comments.parts[0]
     prob = part.prob.copy()
     prob[0] = np.nextafter(prob[0], np.float32(1))
@@ -105,7 +105,7 @@ def test_a_score_that_changed_is_found_by_the_digest_of_its_day(comments: Commen
     ) == [f"{part.day}: ids, scores or decisions differ from the plan"]
 
 
-def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
+def test_comments_that_are_gone_are_counted_once(comments):
     part = comments.parts[0]
     keep = np.flatnonzero(~part.flagged)[1:]
     fewer = Scored(
@@ -127,7 +127,7 @@ def test_comments_that_are_gone_are_counted_once(comments: Comments) -> None:
     assert all(match.startswith("stratum ") for match in found[2:])
 
 
-def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments: Comments) -> None:
+def test_a_period_that_lost_a_side_has_no_mean_score_of_it(comments):
     none = ScoreCounts(score=np.empty(0), count=np.empty(0, dtype=np.int64))
     plan = planned(comments, expected_prevalence=0.03)
     now = days_of(comments.parts, comments.threshold)

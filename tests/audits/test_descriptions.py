@@ -36,7 +36,7 @@ def stratum(
     )
 
 
-def test_the_words_of_a_plan() -> None:
+def test_the_words_of_a_plan():
     asked = plan()
     assert describe_plan(asked) == (
         "**2026-01-30 to 2026-01-31**: 100,000 comments, 2,000 flagged by model 3 (score above "
@@ -63,7 +63,7 @@ def test_the_words_of_a_plan() -> None:
     )
 
 
-def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
+def test_a_plan_of_two_stages_tells_the_labels_of_both():
     words = describe_plan(
         plan(
             second_stage_labels=800,
@@ -81,7 +81,7 @@ def test_a_plan_of_two_stages_tells_the_labels_of_both() -> None:
     )
 
 
-def test_a_forecast_says_how_often_there_are_too_few_positives() -> None:
+def test_a_forecast_says_how_often_there_are_too_few_positives():
     few = (stratum("flagged", None, None, 2_000, 20), stratum("unflagged", None, None, 98_000, 30))
     assert re.search(
         r"recall about 0\.\d+ \(interval .*\), with too few positives to estimate it in \d+ % of",
@@ -94,7 +94,7 @@ def figure(metric: str, **changes: Any) -> dict[str, Any]:
     return {"metric": metric, **result, "reason": "", **changes}
 
 
-def test_the_words_of_a_result() -> None:
+def test_the_words_of_a_result():
     missing = figure(
         "recall",
         **{"status": "insufficient", "value": None, "low": None, "high": None, "labels": 3},
@@ -113,7 +113,7 @@ def test_the_words_of_a_result() -> None:
     )
 
 
-def test_decisions_of_the_source_are_not_stated_to_follow_from_a_threshold() -> None:
+def test_decisions_of_the_source_are_not_stated_to_follow_from_a_threshold():
     days = tuple(replace(day, threshold=None) for day in plan().population)
     message = describe_plan(plan(population=days))
     assert "flagged by model 3 (as the source decided, whatever the score)." in message

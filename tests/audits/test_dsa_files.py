@@ -1,9 +1,8 @@
 """The DSA's files of an audit: what counts as a measure, and of whom, in a small lake."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ def dsa(opened: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[s
 
 
 @pytest.fixture
-def opened(queue_url: str, tmp_path: Path, same_draws: None) -> Iterator[Resources]:
+def opened(queue_url, tmp_path, same_draws):
     """Two days of scored comments, the later half of each flagged."""
     home = Installation(values={"home": tmp_path, "database_url": queue_url})
     with open_resources(home.settings) as wiring:
@@ -97,7 +96,7 @@ def label_by(opened: Resources, name: str, judge: Callable[[str], int]) -> int:
     )
 
 
-def test_what_no_one_reviewed_is_measured_by_automated_means_alone(opened: Resources) -> None:
+def test_what_no_one_reviewed_is_measured_by_automated_means_alone(opened):
     found = period_measures(small_plan(opened), opened.lake, opened.database)
     row = Measures(comments=SIZE // 5, solely=SIZE // 10)
     assert found == {
@@ -111,7 +110,7 @@ def test_what_no_one_reviewed_is_measured_by_automated_means_alone(opened: Resou
 
 
 @pytest.mark.parametrize("kind", ["review", "imported"])
-def test_what_a_person_decided_is_theirs(opened: Resources, kind: str) -> None:
+def test_what_a_person_decided_is_theirs(opened, kind):
     """Two flagged and two unflagged comments, one of each against the rules."""
     enqueue(opened, *(item(comment, kind) for comment in ("c390", "c391", "c10", "c11")))
     label_by(opened, "ann", lambda comment: int(comment in ("c390", "c10")))
@@ -119,15 +118,13 @@ def test_what_a_person_decided_is_theirs(opened: Resources, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["audit", "gold"])
-def test_labels_that_measure_people_or_the_model_are_no_measures(
-    opened: Resources, kind: str
-) -> None:
+def test_labels_that_measure_people_or_the_model_are_no_measures(opened, kind):
     enqueue(opened, item(FLAGGED, kind), item(UNFLAGGED, kind))
     assert label_by(opened, "ann", lambda _: 1) == 2
     assert whole(opened) == UNTOUCHED
 
 
-def test_a_confirmation_changes_nothing(opened: Resources) -> None:
+def test_a_confirmation_changes_nothing(opened):
     chances = {"confirmation_probability_0": 1.0, "confirmation_probability_1": 1.0}
     second = item(FLAGGED, "confirmation", round=2, confirms=[0, 1], **chances)
     enqueue(opened, item(FLAGGED), second)
@@ -138,7 +135,7 @@ def test_a_confirmation_changes_nothing(opened: Resources) -> None:
     assert found.solely == SIZE - 1
 
 
-def test_a_review_that_is_not_finished_has_decided_nothing(opened: Resources) -> None:
+def test_a_review_that_is_not_finished_has_decided_nothing(opened):
     enqueue(opened, item(FLAGGED, labels_wanted=2))
     for expected, name in enumerate(("ann", "ben")):
         label_by(opened, name, lambda _, given=expected: given)
@@ -150,7 +147,7 @@ def test_a_review_that_is_not_finished_has_decided_nothing(opened: Resources) ->
     assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
 
 
-def test_what_is_taken_back_or_corrected_does_not_stand(opened: Resources) -> None:
+def test_what_is_taken_back_or_corrected_does_not_stand(opened):
     ann = create_moderator(opened.database, "ann", "moderator")
     enqueue(opened, item(FLAGGED))
     done = label(opened.database, ann, held(opened.database, ann), 1)
@@ -172,7 +169,7 @@ def test_what_is_taken_back_or_corrected_does_not_stand(opened: Resources) -> No
     assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, not_solely=1, reviewed=1)
 
 
-def test_of_a_comment_that_was_also_imported_what_was_stated_last_stands(opened: Resources) -> None:
+def test_of_a_comment_that_was_also_imported_what_was_stated_last_stands(opened):
     enqueue(opened, item(FLAGGED, "imported"))
     label_by(opened, "ann", lambda _: 1)
     enqueue(opened, item(FLAGGED))
@@ -180,21 +177,21 @@ def test_of_a_comment_that_was_also_imported_what_was_stated_last_stands(opened:
     assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 1, reviewed=1)
 
 
-def test_decisions_of_other_days_or_of_no_comment_do_not_count(opened: Resources) -> None:
+def test_decisions_of_other_days_or_of_no_comment_do_not_count(opened):
     enqueue(opened, item(FLAGGED), day=MONDAY - timedelta(days=1))
     enqueue(opened, item("nowhere"))
     label_by(opened, "ann", lambda _: 1)
     assert whole(opened) == UNTOUCHED
 
 
-def test_scores_that_changed_since_the_plan_are_refused(opened: Resources) -> None:
+def test_scores_that_changed_since_the_plan_are_refused(opened):
     planned = small_plan(opened)
     put_scores(opened.lake, TUESDAY, np.full(SIZE, 0.9, dtype=np.float32))
     with pytest.raises(AuditError, match=f"{TUESDAY} has 400 comments, 400 of them flagged"):
         period_measures(planned, opened.lake, opened.database)
 
 
-def test_the_files_of_an_audit_hold_what_people_and_model_did(opened: Resources) -> None:
+def test_the_files_of_an_audit_hold_what_people_and_model_did(opened):
     # Approved before anybody decides: the sample is the same in every run.
     plan = plan_audit(opened, replace(REQUEST, labels=200), actor="eva")
     opened.audit("small").approve(actor="eve")
@@ -232,7 +229,7 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(opened: Resources)
     assert dsa(opened, plan, result) == made
 
 
-def test_without_languages_all_are_of_none(opened: Resources) -> None:
+def test_without_languages_all_are_of_none(opened):
     for day in (MONDAY, TUESDAY):
         put_comments(opened.lake, day, SIZE)
     assert period_measures(small_plan(opened), opened.lake, opened.database) == {"": UNTOUCHED}

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
@@ -74,7 +73,7 @@ def rehashed(chain: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("last", ACTIONS)
-def test_a_step_follows_only_what_it_may(last: str) -> None:
+def test_a_step_follows_only_what_it_may(last):
     chain = chain_of(WAYS[last])
     for action in ACTIONS:
         if action in FOLLOWS[last]:
@@ -89,7 +88,7 @@ def test_a_step_follows_only_what_it_may(last: str) -> None:
             read(rehashed([*chain, replace(chain[-1], action=action)]))
 
 
-def test_every_audit_begins_with_its_plan() -> None:
+def test_every_audit_begins_with_its_plan():
     for action in (*ACTIONS[1:], "stolen"):
         with pytest.raises(AuditError, match=r"^audit 'a' has no plan; plan it first$"):
             chain_of([action])
@@ -97,7 +96,7 @@ def test_every_audit_begins_with_its_plan() -> None:
             read(rehashed([replace(chain_of(["planned"])[0], action=action)]))
 
 
-def test_the_orders_that_there_are() -> None:
+def test_the_orders_that_there_are():
     """A plan is approved before anything is drawn, labels sealed before a result, and so on."""
     assert FOLLOWS["approved"] == ("drawn", "cancelled")
     for before, after in pairwise(ADAPTIVE):
@@ -108,7 +107,7 @@ def test_the_orders_that_there_are() -> None:
 
 
 @given(st.integers(1, len(ADAPTIVE)), st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_chain_is_read_as_it_was_written(length: int, note: str) -> None:
+def test_a_chain_is_read_as_it_was_written(length, note):
     chain = chain_of(ADAPTIVE[:length])
     chain[-1] = noted(chain[-1], note)
     text = written(chain)
@@ -118,7 +117,7 @@ def test_a_chain_is_read_as_it_was_written(length: int, note: str) -> None:
     assert len(text.splitlines()) == length
 
 
-def test_an_event_cannot_be_of_another_audit() -> None:
+def test_an_event_cannot_be_of_another_audit():
     chain = chain_of(ADAPTIVE[:2])
     with pytest.raises(AuditError, match="audit 'b': the chain belongs to audit 'a'"):
         following(chain, audit="b", action="drawn", actor="eva", at=NOW + timedelta(days=1))
@@ -132,7 +131,7 @@ def test_an_event_cannot_be_of_another_audit() -> None:
             read(written(forged))
 
 
-def test_time_does_not_run_backwards() -> None:
+def test_time_does_not_run_backwards():
     chain = chain_of(ADAPTIVE[:2])
     at = NOW + timedelta(minutes=59)
     with pytest.raises(AuditError, match="correct the clock"):
@@ -145,7 +144,7 @@ def test_time_does_not_run_backwards() -> None:
     assert read(written(made), written_notes(made))[-1] == same
 
 
-def test_times_are_in_utc() -> None:
+def test_times_are_in_utc():
     at = datetime(2026, 1, 5, 12, tzinfo=timezone(timedelta(hours=5)))
     event = following([], audit="a", action="planned", actor="eva", at=at)
     assert event.at == "2026-01-05T07:00:00+00:00"
@@ -164,7 +163,7 @@ def lines_of(chain: list[Event]) -> list[str]:
 
 
 @pytest.mark.parametrize("position", [1, 4, len(ADAPTIVE) - 2])
-def test_a_line_that_is_changed_left_out_or_moved_is_found(position: int) -> None:
+def test_a_line_that_is_changed_left_out_or_moved_is_found(position):
     lines = lines_of(chain_of(ADAPTIVE))
     before, line, after = lines[:position], lines[position], lines[position + 1 :]
     for old, new in (("eva", "eve"), ("2026-02-", "2026-03-"), ('"a"', '"b"')):
@@ -185,7 +184,7 @@ DISORDER = (
 )
 
 
-def test_a_line_of_another_chain_does_not_follow() -> None:
+def test_a_line_of_another_chain_does_not_follow():
     one, other = lines_of(chain_of(ADAPTIVE)), lines_of(chain_of(ADAPTIVE, audit="b"))
     with pytest.raises(
         AuditError, match=r"^line 3 of the chain does not follow the entry before it"
@@ -205,14 +204,14 @@ def test_a_line_of_another_chain_does_not_follow() -> None:
         lambda text: text.replace("}\n", "} \n"),
     ],
 )
-def test_one_chain_has_one_form(change: Callable[[str], str]) -> None:
+def test_one_chain_has_one_form(change):
     text = written(chain_of(ADAPTIVE[:2]))
     assert change(text) != text
     with pytest.raises(AuditError, match="is not in canonical form: it was edited, reformatted"):
         read(change(text))
 
 
-def test_a_cut_line_is_no_event() -> None:
+def test_a_cut_line_is_no_event():
     text = written(chain_of(ADAPTIVE[:2]))
     start = text.index("\n") + 1
     for cut in (start + 1, (start + len(text)) // 2, len(text) - 2):
@@ -227,7 +226,7 @@ HOSTILE = [None, True, 3, 1.5, "x", "\ud800", [], [[]], {}, {"a": 1}, {"a": {}},
 @pytest.mark.parametrize("name", ["action", "actor", "at", "audit", "facts", "files", "hash",
                                   "note", "note_commitment", "position", "previous",
                                   "more"])  # fmt: skip
-def test_hostile_types_are_refused_wherever_they_stand(name: str) -> None:
+def test_hostile_types_are_refused_wherever_they_stand(name):
     line = json.loads(written(chain_of(["planned"])))
     for value in HOSTILE:
         if name in line and json.dumps(line[name]) == json.dumps(value):
@@ -243,14 +242,14 @@ def test_hostile_types_are_refused_wherever_they_stand(name: str) -> None:
             assert written(read(text)) == text
 
 
-def test_garbage_is_no_event() -> None:
+def test_garbage_is_no_event():
     for text in ("\n", "x", "[]", "3", "null", "{}", '{"hash":1}', "[" * 100_000, "\ud800", "\0"):
         with pytest.raises(AuditError, match=r"^line 1 of the chain is not an entry"):
             read(text)
 
 
 @given(st.text() | st.recursive(st.none() | st.floats(), st.lists).map(json.dumps))
-def test_anything_else_is_refused_in_words(text: str) -> None:
+def test_anything_else_is_refused_in_words(text):
     if not text:
         assert read(text) == []
         return
@@ -258,7 +257,7 @@ def test_anything_else_is_refused_in_words(text: str) -> None:
         read(text)
 
 
-def test_files_are_compared_with_what_was_sealed() -> None:
+def test_files_are_compared_with_what_was_sealed():
     chain = chain_of(ADAPTIVE[:2])
     there = {"planned-0": b"content", "approved-1": b"content"}
     assert sealed_files(chain) == dict.fromkeys(there, file_digest(b"content"))
@@ -274,7 +273,7 @@ def test_files_are_compared_with_what_was_sealed() -> None:
     ]
 
 
-def test_a_note_is_bound_and_can_be_erased() -> None:
+def test_a_note_is_bound_and_can_be_erased():
     chain = chain_of(ADAPTIVE[:2])
     text, notes = written(chain), written_notes(chain)
     assert "ü" not in json.loads(text.splitlines()[0]).values()
@@ -286,7 +285,7 @@ def test_a_note_is_bound_and_can_be_erased() -> None:
     assert [*note_problems(left)] == ["the note of the step approved is missing"]
 
 
-def test_a_changed_or_added_note_is_found() -> None:
+def test_a_changed_or_added_note_is_found():
     chain = chain_of(ADAPTIVE[:2])
     for change in ({"note": "another"}, {"note_salt": "00"}, {"note_salt": "x"}):
         notes = json.loads(written_notes(chain))
@@ -301,13 +300,13 @@ def test_a_changed_or_added_note_is_found() -> None:
     assert "was changed" in problem
 
 
-def test_equal_notes_have_different_commitments() -> None:
+def test_equal_notes_have_different_commitments():
     one, other = chain_of(ADAPTIVE[:2])
     assert one.note == other.note
     assert one.note_commitment != other.note_commitment
 
 
-def test_notes_that_cannot_be_read_are_missing() -> None:
+def test_notes_that_cannot_be_read_are_missing():
     text = written(chain_of(ADAPTIVE[:1]))
     for notes in (b"", b"x", b"\xff", b"[]", b'{"1": 3}', b"[" * 100_000):
         assert [*note_problems(read(text, notes))] == ["the note of the step planned is missing"]

@@ -3,7 +3,6 @@
 import csv
 import datetime
 import io
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -52,23 +51,19 @@ A_LABEL = AuditLabel(
 
 
 @given(st.lists(DRAWN, max_size=4))
-def test_a_sample_is_read_as_it_was_written(drawn: list[DrawnComment]) -> None:
+def test_a_sample_is_read_as_it_was_written(drawn):
     content = files.write_sample(drawn)
     assert files.read_sample(content) == tuple(drawn)
     assert files.write_sample(files.read_sample(content)) == content
 
 
 @given(POPULATIONS)
-def test_a_population_is_read_as_it_was_written(
-    population: dict[tuple[str, str, int], int],
-) -> None:
+def test_a_population_is_read_as_it_was_written(population):
     assert files.read_population(files.write_population(population)) == population
 
 
 @given(st.lists(LABELS, max_size=4), st.randoms(use_true_random=False))
-def test_labels_are_read_as_they_were_written_in_one_order(
-    labels: list[AuditLabel], random: object
-) -> None:
+def test_labels_are_read_as_they_were_written_in_one_order(labels, random):
     content = files.write_labels(labels)
     random.shuffle(labels)  # type: ignore[attr-defined]
     assert files.write_labels(labels) == content
@@ -76,7 +71,7 @@ def test_labels_are_read_as_they_were_written_in_one_order(
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=3))
-def test_no_cell_begins_as_a_formula_does(ids: list[str]) -> None:
+def test_no_cell_begins_as_a_formula_does(ids):
     content = files.write_sample([replace(A_COMMENT, comment_id=id) for id in ids])
     rows = list(csv.reader(io.StringIO(content.decode(errors="surrogatepass"), newline="")))
     assert len(rows) == len(ids) + 1  # also for other readers of CSV
@@ -84,7 +79,7 @@ def test_no_cell_begins_as_a_formula_does(ids: list[str]) -> None:
         assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
 
 
-def test_the_cells_are_what_a_person_expects() -> None:
+def test_the_cells_are_what_a_person_expects():
     assert files.write_sample([A_COMMENT]).decode() == (
         "day,comment_id,stratum,score,key,traits\r\n"
         '2026-01-05,c1,2,0.25,17,"groups=a%2c.b,%.;language=de"\r\n'
@@ -98,7 +93,7 @@ def test_the_cells_are_what_a_person_expects() -> None:
     )
 
 
-def test_an_empty_value_is_another_thing_than_none_and_any_date_is_read() -> None:
+def test_an_empty_value_is_another_thing_than_none_and_any_date_is_read():
     drawn = (
         replace(A_COMMENT, traits={}, day=datetime.date.min),
         replace(A_COMMENT, traits={"a": (), "b": ("",), "c": ("", ""), "": ("x",)}),
@@ -121,7 +116,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_other_columns_are_refused(name: str) -> None:
+def test_other_columns_are_refused(name):
     read, right = READERS[name]
     renamed = right.replace(b"comment", b"c0mment", 1)
     for wrong in (b"", b"\r\n", b"a,b\r\n", b"day\r\n", b"\xef\xbb\xbfday,", renamed):
@@ -130,7 +125,7 @@ def test_other_columns_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_row_that_cannot_be_read_is_named_and_not_quoted(name: str) -> None:
+def test_a_row_that_cannot_be_read_is_named_and_not_quoted(name):
     read, right = READERS[name]
     second = right.split(b"\r\n")[2]
     cells = second.split(b",")
@@ -166,7 +161,7 @@ def test_a_row_that_cannot_be_read_is_named_and_not_quoted(name: str) -> None:
         ("labels", "2026-01-05", "5.1.2026"),
     ],
 )
-def test_a_cell_that_cannot_be_read_is_refused(name: str, cell: str, wrong: str) -> None:
+def test_a_cell_that_cannot_be_read_is_refused(name, cell, wrong):
     read, right = READERS[name]
     with pytest.raises(AuditError) as result:
         read(right.replace(cell.encode(), wrong.encode(), 1))
@@ -195,7 +190,7 @@ def test_a_cell_that_cannot_be_read_is_refused(name: str, cell: str, wrong: str)
         ("labels", lambda text: text.replace(",1,", ",01,")),
     ],
 )
-def test_another_form_is_refused(name: str, change: Callable[[str], str]) -> None:
+def test_another_form_is_refused(name, change):
     """One content has one form: nobody hides something in spaces, signs or order."""
     read, right = READERS[name]
     changed = change(right.decode())
@@ -205,7 +200,7 @@ def test_another_form_is_refused(name: str, change: Callable[[str], str]) -> Non
 
 
 @given(st.sampled_from(sorted(READERS)), st.data())
-def test_bytes_at_random_are_refused_in_words(name: str, data: st.DataObject) -> None:
+def test_bytes_at_random_are_refused_in_words(name, data):
     read, right = READERS[name]
     place = data.draw(st.integers(0, len(right)))
     cut = data.draw(st.integers(0, 3))

@@ -1,7 +1,6 @@
 """Labels of routed comments that a plan may use: whose, of which days, with which weights."""
 
 import datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ ROUTES = dict.fromkeys([*range(61, 70), 71], 0) | dict.fromkeys(range(0, 90, 10)
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path):
     made = Lake(root=str(tmp_path))
     for day in (FIRST, SECOND):
         put_comments(made, day, 100)
@@ -56,7 +55,7 @@ def surveyed(lake: Lake, *days: datetime.date) -> tuple[PopulationDay, ...]:
     return survey(lake, [*days])[0]
 
 
-def test_labels_stand_for_the_comments_of_their_stratum(lake: Lake) -> None:
+def test_labels_stand_for_the_comments_of_their_stratum(lake):
     put_labels(lake, FIRST, {number: int(number > 60) for number in ROUTES})
     known = known_labels(lake, surveyed(lake, FIRST, SECOND))
     every = np.concatenate([known[side].weight for side in ("flagged", "unflagged")])
@@ -69,14 +68,14 @@ def test_labels_stand_for_the_comments_of_their_stratum(lake: Lake) -> None:
     assert unflagged.source == "labels of the comments routed from 2026-03-02 to 2026-03-03"
 
 
-def test_the_labelled_of_a_stratum_stand_for_those_without_a_label(lake: Lake) -> None:
+def test_the_labelled_of_a_stratum_stand_for_those_without_a_label(lake):
     put_labels(lake, FIRST, {0: 0, 10: 0, 20: 1, 65: 1})
     known = known_labels(lake, surveyed(lake, FIRST))
     assert known["unflagged"].weight.tolist() == [30.0] * 3
     assert known["flagged"].weight.tolist() == [10.0]
 
 
-def test_days_before_the_period_are_used_where_it_has_no_label(lake: Lake) -> None:
+def test_days_before_the_period_are_used_where_it_has_no_label(lake):
     put_labels(lake, FIRST, {0: 0, 65: 1})
     known = known_labels(lake, surveyed(lake, SECOND))
     assert known["unflagged"].label.size == 1
@@ -87,17 +86,17 @@ def test_days_before_the_period_are_used_where_it_has_no_label(lake: Lake) -> No
     assert known_labels(lake, surveyed(lake, SECOND))["unflagged"].label.size == 2
 
 
-def test_labels_of_another_model_say_nothing_of_these_scores(lake: Lake) -> None:
+def test_labels_of_another_model_say_nothing_of_these_scores(lake):
     put_labels(lake, FIRST, {0: 0, 65: 1}, version="2")
     assert known_labels(lake, surveyed(lake, FIRST)) == {}
 
 
-def test_without_labels_nothing_is_known(lake: Lake) -> None:
+def test_without_labels_nothing_is_known(lake):
     assert known_labels(lake, surveyed(lake, FIRST)) == {}
     put_labels(lake, FIRST, {})
     assert known_labels(lake, surveyed(lake, FIRST)) == {}
 
 
-def test_a_label_of_a_comment_that_is_not_routed_any_more_is_left_out(lake: Lake) -> None:
+def test_a_label_of_a_comment_that_is_not_routed_any_more_is_left_out(lake):
     put_labels(lake, FIRST, {0: 0, 1: 1})
     assert known_labels(lake, surveyed(lake, FIRST))["unflagged"].label.tolist() == [0]

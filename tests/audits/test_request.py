@@ -2,7 +2,6 @@
 
 import datetime
 from dataclasses import asdict, fields, replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,14 +64,14 @@ def plan_of(asked: AuditRequest, comments: int = 400) -> AuditPlan:
     return asked.planned(population, made)
 
 
-def test_what_is_not_stated_is_as_by_default() -> None:
+def test_what_is_not_stated_is_as_by_default():
     plain = AuditRequest(audit="a", first=MONDAY, last=TUESDAY)
     assert requested(FORM) == plain
     assert requested({**FORM, **dict.fromkeys(SAID)}) == plain
     assert (plain.options, plain.rule) == (DesignOptions(), IntervalOptions())
 
 
-def test_every_field_goes_where_it_belongs() -> None:
+def test_every_field_goes_where_it_belongs():
     asked = requested({**FORM, **SAID})
     result = {
         **{field.name: getattr(asked, field.name) for field in fields(asked)},
@@ -83,11 +82,11 @@ def test_every_field_goes_where_it_belongs() -> None:
     assert {name: result[name] for name in SAID} == SAID
 
 
-def test_what_is_no_field_is_left_out() -> None:
+def test_what_is_no_field_is_left_out():
     assert requested({**FORM, "service": "Forum", "remind_days": 3, "by": "eva"}) == requested(FORM)
 
 
-def test_a_whole_number_may_be_written_as_json_may_and_days_may_be_days() -> None:
+def test_a_whole_number_may_be_written_as_json_may_and_days_may_be_days():
     whole, written = (
         requested({**FORM, "labels": item, "bins": item, "deadline_days": item})
         for item in (5, 5.0)
@@ -99,7 +98,7 @@ def test_a_whole_number_may_be_written_as_json_may_and_days_may_be_days() -> Non
 
 
 @pytest.mark.parametrize("name", ["first", "last"])
-def test_what_is_no_day_is_named(name: str) -> None:
+def test_what_is_no_day_is_named(name):
     for day in (None, "", "tomorrow", "2026-02-30", "05.01.2026", "20260105", "2026-W02-1", 5):
         with pytest.raises(AuditError, match=f"the {name} day must be a date in the form YYYY-MM"):
             requested({**FORM, name: day})
@@ -122,14 +121,12 @@ def test_what_is_no_day_is_named(name: str) -> None:
         ({"seed": "s"}, AuditError, "the seed of a draw cannot be chosen"),
     ],
 )
-def test_what_is_impossible_is_named(
-    changes: dict[str, Any], error: type[Exception], words: str
-) -> None:
+def test_what_is_impossible_is_named(changes, error, words):
     with pytest.raises(error, match=words):
         requested({**FORM, **changes})
 
 
-def test_the_second_stage_gets_its_part_of_the_labels() -> None:
+def test_the_second_stage_gets_its_part_of_the_labels():
     assert ASKED.second_stage_labels == 0
     assert replace(ASKED, labels=161, second_stage_share=0.4).second_stage_labels == 64
 
@@ -141,7 +138,7 @@ def test_the_second_stage_gets_its_part_of_the_labels() -> None:
     method=st.sampled_from(["neyman", "quantile", "equal_width", "sqrt_mass"]),
     flagged_share=st.none() | st.floats(0.01, 0.99),
 )
-def test_the_plan_of_a_request_is_what_it_asks_for(labels: int, **given: Any) -> None:
+def test_the_plan_of_a_request_is_what_it_asks_for(labels, **given):
     options = DesignOptions(**given)
     asked = replace(ASKED, labels=labels, options=options)
     plan = plan_of(asked)
@@ -169,16 +166,16 @@ def test_the_plan_of_a_request_is_what_it_asks_for(labels: int, **given: Any) ->
         {"audit": "b"},
     ],
 )
-def test_a_request_that_differs_in_anything_has_another_digest(changes: dict[str, Any]) -> None:
+def test_a_request_that_differs_in_anything_has_another_digest(changes):
     assert replace(ASKED).digest == ASKED.digest
     assert replace(ASKED, **changes).digest != ASKED.digest
 
 
-def test_ten_years_are_not_too_long() -> None:
+def test_ten_years_are_not_too_long():
     assert requested({**FORM, "first": "2016-01-07"}).first == datetime.date(2016, 1, 7)
 
 
-def test_a_second_stage_is_part_of_the_plan() -> None:
+def test_a_second_stage_is_part_of_the_plan():
     plan = plan_of(replace(ASKED, labels=300, second_stage_share=0.4))
     assert (plan.second_stage_labels, plan.first_stage_share) == (120, 0.6)
     assert sum(item.labels for item in plan.strata) == 180

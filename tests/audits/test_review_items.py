@@ -15,7 +15,7 @@ from modwatch.audits.review_items import (
     withdraw_audit,
 )
 from modwatch.common.errors import QueueError
-from modwatch.review.people.accounts import Moderator, create_moderator
+from modwatch.review.people.accounts import create_moderator
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.deciding import correct, undo
 from modwatch.review.queue.items import NewItem
@@ -49,13 +49,11 @@ def audit_items(
 
 
 @pytest.fixture
-def lea(engine: Engine) -> Moderator:
+def lea(engine):
     return create_moderator(engine, "lea", "lead")
 
 
-def test_they_are_labelled_in_the_order_of_the_draw_over_all_days(
-    engine: Engine, ann: Moderator
-) -> None:
+def test_they_are_labelled_in_the_order_of_the_draw_over_all_days(engine, ann):
     assert enqueue_audit(engine, "one", audit_items(6)) == 6
     served = []
     while lease := leases.lease(engine, ann.id):
@@ -65,16 +63,14 @@ def test_they_are_labelled_in_the_order_of_the_draw_over_all_days(
     assert audit_progress(engine, "one") == AuditProgress(decided=6)
 
 
-def test_queued_again_nothing_changes(engine: Engine, ann: Moderator) -> None:
+def test_queued_again_nothing_changes(engine, ann):
     enqueue_audit(engine, "one", audit_items(4))
     label_next(engine, ann)
     assert enqueue_audit(engine, "one", audit_items(4)) == 4
     assert audit_progress(engine, "one") == AuditProgress(waiting=3, decided=1)
 
 
-def test_two_audits_may_draw_the_same_comment_and_are_labelled_apart(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_two_audits_may_draw_the_same_comment_and_are_labelled_apart(engine, ann, ben):
     for name in ("one", "two"):
         enqueue_audit(engine, name, audit_items(3))
     assert len(label_all(engine, ann, lambda _: 1)) == 3  # who saw one does not see its twin
@@ -88,9 +84,7 @@ def test_two_audits_may_draw_the_same_comment_and_are_labelled_apart(
     assert len(audit_labels(engine, "one")) == len(audit_labels(engine, "two")) == 3
 
 
-def test_who_decided_a_comment_as_a_moderator_does_not_audit_it(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_who_decided_a_comment_as_a_moderator_does_not_audit_it(engine, ann, ben):
     (_, item), *_ = audit_items(1)
     intake.enqueue(engine, [replace(item, kind="review", reason="uncertainty")], MONDAY)
     label_next(engine, ann)
@@ -100,7 +94,7 @@ def test_who_decided_a_comment_as_a_moderator_does_not_audit_it(
     assert moderated_before(engine, "one") == {(MONDAY, "c0"): {"ann"}}
 
 
-def test_a_day_that_is_routed_again_leaves_audits_alone(engine: Engine) -> None:
+def test_a_day_that_is_routed_again_leaves_audits_alone(engine):
     assert enqueue_audit(engine, "none", []) == 0
     enqueue_audit(engine, "one", audit_items(4))
     intake.enqueue(engine, [], MONDAY)
@@ -108,9 +102,7 @@ def test_a_day_that_is_routed_again_leaves_audits_alone(engine: Engine) -> None:
     assert audit_progress(engine, "one").waiting == 4
 
 
-def test_several_people_label_and_a_lead_settles(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator
-) -> None:
+def test_several_people_label_and_a_lead_settles(engine, ann, ben, lea):
     enqueue_audit(engine, "one", audit_items(2, labels=2))
     label_all(engine, ann, lambda _: 1)
     label_all(engine, ben, lambda comment: int(comment == "c0"))
@@ -130,7 +122,7 @@ def test_several_people_label_and_a_lead_settles(
     assert all(len(row["decision"]) == 64 for row in message.values())
 
 
-def test_a_stopped_audit_keeps_its_labels(engine: Engine, ann: Moderator) -> None:
+def test_a_stopped_audit_keeps_its_labels(engine, ann):
     enqueue_audit(engine, "one", audit_items(5))
     enqueue_audit(engine, "two", audit_items(2))
     first = label_next(engine, ann)
@@ -143,7 +135,7 @@ def test_a_stopped_audit_keeps_its_labels(engine: Engine, ann: Moderator) -> Non
     assert audit_progress(engine, "two").items == 2
 
 
-def test_items_of_other_kinds_are_refused(engine: Engine) -> None:
+def test_items_of_other_kinds_are_refused(engine):
     (_, item), *_ = audit_items(1)
     with pytest.raises(QueueError, match="expected 'audit'"):
         enqueue_audit(engine, "one", [(MONDAY, replace(item, kind="review"))])
@@ -152,7 +144,7 @@ def test_items_of_other_kinds_are_refused(engine: Engine) -> None:
 
 
 @pytest.fixture
-def cem(engine: Engine) -> Moderator:
+def cem(engine):
     return create_moderator(engine, "cem", "moderator")
 
 
@@ -161,9 +153,7 @@ def said_of(engine: Engine, audit: str = "one") -> list[tuple[str, str, int]]:
     return sorted((row["labeller"], row["action"], row["label"]) for row in rows)
 
 
-def test_a_label_that_is_confirmed_waits_for_a_second_person(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_a_label_that_is_confirmed_waits_for_a_second_person(engine, ann, ben):
     enqueue_audit(engine, "one", audit_items(2, confirms=(1,)))
     label_all(engine, ann, lambda comment: int(comment == "c0"))
     assert audit_progress(engine, "one") == AuditProgress(waiting=1, decided=1)
@@ -172,9 +162,7 @@ def test_a_label_that_is_confirmed_waits_for_a_second_person(
     assert audit_progress(engine, "one") == AuditProgress(decided=2)
 
 
-def test_a_third_person_decides_where_two_differ_and_no_lead(
-    engine: Engine, ann: Moderator, ben: Moderator, cem: Moderator, lea: Moderator
-) -> None:
+def test_a_third_person_decides_where_two_differ_and_no_lead(engine, ann, ben, cem, lea):
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
     label_next(engine, ann, 1)
     label_next(engine, ben, 0)
@@ -193,9 +181,7 @@ def test_a_third_person_decides_where_two_differ_and_no_lead(
     assert said_of(engine, "two") == both
 
 
-def test_a_label_that_is_undone_is_asked_for_again_and_confirmed_as_it_is_then(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_a_label_that_is_undone_is_asked_for_again_and_confirmed_as_it_is_then(engine, ann, ben):
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
     result = label_next(engine, ann, 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=result.id, idempotency_key="back")
@@ -212,9 +198,7 @@ def test_a_label_that_is_undone_is_asked_for_again_and_confirmed_as_it_is_then(
     assert audit_progress(engine, "two") == AuditProgress(decided=1)
 
 
-def test_a_correction_is_the_label_of_its_person_and_overrides_no_one(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_a_correction_is_the_label_of_its_person_and_overrides_no_one(engine, ann, ben):
     enqueue_audit(engine, "one", audit_items(1, confirms=(1,)))
     label_next(engine, ann, 1)
     result = label_next(engine, ben, 1)
@@ -225,9 +209,7 @@ def test_a_correction_is_the_label_of_its_person_and_overrides_no_one(
     assert said_of(engine) == [("ann", "label", 1), ("ben", "correct", 0)]
 
 
-def test_nothing_in_the_item_tells_of_an_audit_or_a_confirmation(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_nothing_in_the_item_tells_of_an_audit_or_a_confirmation(engine, ann, ben):
     enqueue_audit(engine, "a-secret-name", audit_items(1, confirms=(1,)))
     label_next(engine, ann, 1)
     lease = held(engine, ben)

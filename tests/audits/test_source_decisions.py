@@ -1,17 +1,16 @@
 """Audits of decisions that the source brought: no threshold of the score gives them."""
 
 import json
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from audit_path import STEPS, go_to
 from lake_days import put_scores
 
-from installation import MONDAY, TUESDAY, Installation
+from installation import MONDAY, TUESDAY
 from modwatch.audits import files
 from modwatch.common.errors import AuditError
-from modwatch.installation.resources import Resources, open_resources
+from modwatch.installation.resources import open_resources
 from modwatch.statistics.audit.plan import AuditPlan
 
 SIZE = 400
@@ -22,7 +21,7 @@ FLAGGED = (SCORES > 0.5) ^ (np.arange(SIZE) % 5 == 0)
 
 
 @pytest.fixture
-def own(small_home: Installation) -> Iterator[Resources]:
+def own(small_home):
     """The small lake, with decisions of the source."""
     with open_resources(small_home.settings) as resources:
         for day in (MONDAY, TUESDAY):
@@ -30,7 +29,7 @@ def own(small_home: Installation) -> Iterator[Resources]:
         yield resources
 
 
-def test_an_audit_from_plan_to_report(own: Resources) -> None:
+def test_an_audit_from_plan_to_report(own):
     """The labels of `label_everything` are known of all comments, and so are both rates."""
     go_to(own, "publish")
     audit = own.audit("small")
@@ -58,7 +57,7 @@ def test_an_audit_from_plan_to_report(own: Resources) -> None:
     assert not figures["recall"]["low"] <= by_score <= figures["recall"]["high"]
 
 
-def test_decisions_swapped_since_planning_are_refused(own: Resources) -> None:
+def test_decisions_swapped_since_planning_are_refused(own):
     """Two decisions swap within one stratum of either side: every count stays the same."""
     for name in ("plan", "approve"):
         STEPS[name](own)

@@ -20,9 +20,7 @@ ONE = "the labels of 1 comment were changed in the decision log after they were 
 ANEW = "; cancel the audit and plan another"
 
 
-def test_comments_are_queued_with_the_chance_that_all_stages_so_far_gave_them(
-    small: Resources,
-) -> None:
+def test_comments_are_queued_with_the_chance_that_all_stages_so_far_gave_them(small):
     seal(small, ADAPTIVE)
     small.audit("small").draw()
     folder = small.audit_store.read("small")
@@ -48,18 +46,14 @@ def test_comments_are_queued_with_the_chance_that_all_stages_so_far_gave_them(
     assert len(differ) == len(found) - first
 
 
-def test_a_label_corrected_between_the_stages_is_refused_before_the_second_is_drawn(
-    small: Resources,
-) -> None:
+def test_a_label_corrected_between_the_stages_is_refused_before_the_second_is_drawn(small):
     seal(small, ADAPTIVE)
     correct_some(small)
     with pytest.raises(AuditError, match=f"^audit 'small': {ONE}{ANEW}$"):
         small.audit("small").draw()
 
 
-def test_a_label_of_the_first_stage_corrected_later_is_refused_and_there_is_a_way_on(
-    small: Resources,
-) -> None:
+def test_a_label_of_the_first_stage_corrected_later_is_refused_and_there_is_a_way_on(small):
     seal(small, ADAPTIVE)
     small.audit("small").draw()
     correct_some(small, 2)
@@ -73,7 +67,7 @@ def test_a_label_of_the_first_stage_corrected_later_is_refused_and_there_is_a_wa
     assert small.audit("anew").progress().left == 120
 
 
-def test_what_was_corrected_before_it_was_sealed_is_the_label(after: After) -> None:
+def test_what_was_corrected_before_it_was_sealed_is_the_label(after):
     small = after("label")
     correct_some(small, 3)
     assert small.audit("small").seal() == 120
@@ -84,7 +78,7 @@ def test_what_was_corrected_before_it_was_sealed_is_the_label(after: After) -> N
     assert sum(label.action == "correct" for label in labels) == 3
 
 
-def test_labels_that_change_after_they_were_sealed_stop_the_next_step(after: After) -> None:
+def test_labels_that_change_after_they_were_sealed_stop_the_next_step(after):
     """They are not signed, nor published; after publication they are reported."""
     small = after("seal")
     correct_some(small)
@@ -101,7 +95,7 @@ def test_labels_that_change_after_they_were_sealed_stop_the_next_step(after: Aft
     assert files.REPORT not in small.audit_store.read("small")
 
 
-def test_a_label_that_changes_after_publication_is_reported(published: Resources) -> None:
+def test_a_label_that_changes_after_publication_is_reported(published):
     correct_some(published)
     published.audit("small").publish()  # by a task that is run again
     assert published.audit("small").verify() == [ONE]

@@ -1,6 +1,5 @@
 """The run of an audit in a real MLflow."""
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ def result(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def publish(mlflow_url: str, experiment: str) -> Callable[..., str]:
+def publish(mlflow_url, experiment):
     """Publish a made-up audit: `publish(**changes)`."""
 
     def publish_made_up(description: str = DESCRIPTION, **changes: Any) -> str:
@@ -60,26 +59,20 @@ def publish(mlflow_url: str, experiment: str) -> Callable[..., str]:
 
 
 @pytest.fixture
-def client(mlflow_url: str) -> Iterator[Any]:
+def client(mlflow_url):
     with connect(mlflow_url) as made:
         yield made
 
 
 @pytest.fixture
-def live(client: Any, experiment: str) -> Callable[..., list[Any]]:
+def live(client, experiment):
     """List the runs that MLflow shows: `live(audit="2026-01")`."""
     return lambda **tags: runs_tagged(
         client, experiment_id(client, experiment), {"kind": "audit", **tags}
     )
 
 
-def test_a_run_says_all_about_its_audit(
-    publish: Callable[..., str],
-    live: Callable[..., list[Any]],
-    client: Any,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_says_all_about_its_audit(publish, live, client, tmp_path, capfd):
     run_id = publish()
     assert capfd.readouterr() == ("", "")  # MLflow would print two lines a run
     [run] = live()
@@ -112,9 +105,7 @@ def test_a_run_says_all_about_its_audit(
         assert Path(client.download_artifacts(run_id, name, str(tmp_path))).read_bytes() == content
 
 
-def test_publishing_again_replaces_the_run_and_no_other(
-    publish: Callable[..., str], live: Callable[..., list[Any]]
-) -> None:
+def test_publishing_again_replaces_the_run_and_no_other(publish, live):
     other = publish(audit="2026-02")
     first = publish()
     again = publish(figures=[figure("recall", 0.25)], labelled=300)
@@ -126,9 +117,7 @@ def test_publishing_again_replaces_the_run_and_no_other(
     assert {item.info.run_id for item in live()} == {other, again}
 
 
-def test_what_is_insufficient_has_no_metric_and_is_named(
-    publish: Callable[..., str], live: Callable[..., list[Any]]
-) -> None:
+def test_what_is_insufficient_has_no_metric_and_is_named(publish, live):
     publish(figures=[figure("precision", 0.75), figure("recall", None), figure("f1", None)])
     [run] = live()
     assert not [name for name in run.data.metrics if name.startswith(("recall", "f1"))]
@@ -136,7 +125,7 @@ def test_what_is_insufficient_has_no_metric_and_is_named(
     assert run.data.tags["status"] == "insufficient: recall, f1"
 
 
-def test_a_bound_of_nought_is_a_bound() -> None:
+def test_a_bound_of_nought_is_a_bound():
     zero = figure("recall", 0.0, low=0.0, high=0.0)
     assert audit_metrics({"figures": [zero]}) == {
         "recall": 0.0,
@@ -145,7 +134,7 @@ def test_a_bound_of_nought_is_a_bound() -> None:
     }
 
 
-def test_a_server_that_is_not_there_is_named(free_port: int) -> None:
+def test_a_server_that_is_not_there_is_named(free_port):
     with pytest.raises(TrackingError, match="cannot be reached or rejected a call"):
         publish_audit(
             result(), description="", files={}, tracking_uri=f"http://127.0.0.1:{free_port}"

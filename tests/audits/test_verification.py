@@ -1,6 +1,5 @@
 """An audit is held against the lake: what its files alone cannot tell is found."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +27,7 @@ def forge(resources: Resources, **changes: Any) -> AuditPlan:
     return forged
 
 
-def test_another_plan_than_the_scores_give_is_named(small: Resources) -> None:
+def test_another_plan_than_the_scores_give_is_named(small):
     """Of days and strata; `test_consistency` has every difference."""
     honest = plan_audit(small, replace(REQUEST, audit="honest"), actor="eva")
     *others, last = honest.strata
@@ -48,7 +47,7 @@ def test_another_plan_than_the_scores_give_is_named(small: Resources) -> None:
     assert small.audit("honest").verify() == []
 
 
-def test_both_stages_are_held_against_the_lake(small: Resources) -> None:
+def test_both_stages_are_held_against_the_lake(small):
     """Their samples are drawn anew, and their numbers of comments counted."""
     seal(small, ADAPTIVE)
     small.audit("small").draw()
@@ -76,9 +75,7 @@ def test_both_stages_are_held_against_the_lake(small: Resources) -> None:
         (lambda prob: np.nextafter(prob, np.float32(1)), "ids, scores or decisions differ"),
     ],
 )
-def test_scores_that_changed_after_the_draw_are_reported_in_words(
-    after: Callable[[str], Resources], scores: Callable[[np.ndarray], np.ndarray], words: str
-) -> None:
+def test_scores_that_changed_after_the_draw_are_reported_in_words(after, scores, words):
     small = after("draw")
     prob = np.arange(400, dtype=np.float32) / 400 + np.float32(0.001)
     assert small.audit("small").verify() == []

@@ -34,12 +34,12 @@ QUICK = IntervalOptions(method="logit")
 
 
 @pytest.fixture(scope="module")
-def done() -> Auditor:
+def done():
     return finished(rule=QUICK)
 
 
 @pytest.fixture(scope="module")
-def adaptive() -> Auditor:
+def adaptive():
     return finished(stages=2, rule=QUICK)
 
 
@@ -116,13 +116,13 @@ def relabelled(
     }
 
 
-def test_an_audit_that_no_one_touched_is_right(done: Auditor, adaptive: Auditor) -> None:
+def test_an_audit_that_no_one_touched_is_right(done, adaptive):
     assert verify(done.folder) == []
     assert verify(adaptive.folder) == []
     assert json.loads(adaptive.folder[files.RESULT])["drawn"] == 600
 
 
-def test_the_interval_holds_the_truth() -> None:
+def test_the_interval_holds_the_truth():
     auditor = finished(stages=2)
     assert verify(auditor.folder) == []
     figures = json.loads(auditor.folder[files.RESULT])["figures"]
@@ -130,9 +130,7 @@ def test_the_interval_holds_the_truth() -> None:
     assert recall["low"] <= auditor.comments.recall <= recall["high"]
 
 
-def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
-    done: Auditor, adaptive: Auditor
-) -> None:
+def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(done, adaptive):
     for auditor, stage in ((done, 1), (adaptive, 2)):
         parts = list(auditor.comments.parts)
         random.Random(3).shuffle(parts)
@@ -142,13 +140,13 @@ def test_the_same_comments_are_drawn_again_from_the_scores_in_any_order(
         assert again == auditor.folder[files.sample_file(stage)]
 
 
-def test_the_first_stage_is_part_of_the_second(adaptive: Auditor) -> None:
+def test_the_first_stage_is_part_of_the_second(adaptive):
     first, second = ({item.comment_id for item in sample(adaptive, stage)} for stage in (1, 2))
     assert first < second
 
 
 @pytest.mark.parametrize("name", ["plan.json", "sample-1.csv", "labels-1.csv", "result.json"])
-def test_a_changed_file_is_named(done: Auditor, name: str) -> None:
+def test_a_changed_file_is_named(done, name):
     changed = bytearray(done.folder[name])
     changed[len(changed) // 2] ^= 1
     assert verify(done.folder | {name: bytes(changed)}) == [
@@ -158,7 +156,7 @@ def test_a_changed_file_is_named(done: Auditor, name: str) -> None:
     assert verify(missing) == [f"{name} is missing"]
 
 
-def test_a_changed_or_missing_event_is_found(done: Auditor) -> None:
+def test_a_changed_or_missing_event_is_found(done):
     """A chain that is cut at its end is that of an unfinished audit."""
     lines = done.folder[files.CHAIN].splitlines(keepends=True)
     changed = lines[3].replace(b'"actor":"', b'"actor":"x')
@@ -175,7 +173,7 @@ def turned(auditor: Auditor) -> bytes:
     return files.write_labels([other if item == single else item for item in there])
 
 
-def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done: Auditor) -> None:
+def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done):
     folder = resealed(done, {"labels-1.csv": turned(done)})
     assert verify(folder) == ["result.json does not follow from the sample and the labels"]
 
@@ -202,9 +200,7 @@ def test_a_label_changed_together_with_the_chain_no_longer_gives_the_result(done
           for n in (-1e-9, 1.1, float("nan"))),
     ],
 )  # fmt: skip
-def test_a_sample_that_the_plan_does_not_draw_is_found(
-    done: Auditor, change: Callable[[list[DrawnComment]], list[DrawnComment]], why: str
-) -> None:
+def test_a_sample_that_the_plan_does_not_draw_is_found(done, change, why):
     content = files.write_sample(change(sample(done)))
     problems = verify(resealed(done, {"sample-1.csv": content}))
     assert any(problem.startswith("sample-1.csv ") and why in problem for problem in problems), (
@@ -212,7 +208,7 @@ def test_a_sample_that_the_plan_does_not_draw_is_found(
     )
 
 
-def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done: Auditor) -> None:
+def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done):
     threshold, numbers = done.comments.threshold, done.plan.of_side("unflagged")
     for number, score in (
         (done.plan.of_side("flagged")[0], threshold),
@@ -238,7 +234,7 @@ def carried_out_with(auditor: Auditor, drawn: Sequence[DrawnComment]) -> Folder:
     return other.folder
 
 
-def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
+def test_comments_chosen_among_twice_as_many_are_found(done):
     """Who draws more and keeps those that please has larger numbers than chance gives."""
     sizes = [min(2 * row.labels, row.population) for row in done.plan.strata]
     twice, kept = redrawn(done, sizes), list[DrawnComment]()
@@ -252,7 +248,7 @@ def test_comments_chosen_among_twice_as_many_are_found(done: Auditor) -> None:
     ]
 
 
-def test_what_only_a_redraw_finds(done: Auditor) -> None:
+def test_what_only_a_redraw_finds(done):
     """The files alone do not tell of one comment left out, or of scores within the stratum."""
     sizes = planned_sizes(done.plan, done.folder, 1)
     more = [size + (number == 5) for number, size in enumerate(sizes)]
@@ -282,11 +278,7 @@ def test_what_only_a_redraw_finds(done: Auditor) -> None:
         (lambda whole: whole | {("language", "eo", 4): 500}, "does not match the sample"),
     ],
 )
-def test_numbers_of_comments_that_cannot_be_are_found(
-    done: Auditor,
-    change: Callable[[dict[tuple[str, str, int], int]], dict[tuple[str, str, int], int]] | None,
-    why: str,
-) -> None:
+def test_numbers_of_comments_that_cannot_be_are_found(done, change, why):
     whole = {key: done.plan.strata[key[2]].population for key in population(done)}
     content = files.write_population(change(population(done)) if change else whole)
     problems = verify(resealed(done, {"population-1.csv": content}))
@@ -295,7 +287,7 @@ def test_numbers_of_comments_that_cannot_be_are_found(
     assert why in problems[0]
 
 
-def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Auditor) -> None:
+def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive):
     first, second = sample(adaptive, 1), sample(adaptive, 2)
     beyond = redrawn(
         adaptive, [size + 1 for size in planned_sizes(adaptive.plan, adaptive.folder, 2)]
@@ -317,7 +309,7 @@ def test_a_stage_that_does_not_go_on_where_the_first_ended_is_found(adaptive: Au
     ]
 
 
-def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Auditor) -> None:
+def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive):
     forged = [
         replace(item, label=int(item.comment_id.endswith("7"))) for item in labels(adaptive, 1)
     ]
@@ -325,7 +317,7 @@ def test_the_second_stage_is_allotted_by_the_labels_of_the_first(adaptive: Audit
     assert "sample-2.csv does not contain the planned number of comments of each" in problems[0]
 
 
-def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
+def test_the_first_stage_keeps_its_labels(adaptive):
     first = labels(adaptive, 1)[0]
     later = labels(adaptive, 2)
     left = [item for item in later if item != first]
@@ -338,7 +330,7 @@ def test_the_first_stage_keeps_its_labels(adaptive: Auditor) -> None:
     assert verify(resealed(adaptive, fewer)) == [lacks, counts]
 
 
-def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
+def test_both_stages_stand_for_the_same_comments(adaptive):
     whole = population(adaptive)
     whole[next(iter(whole))] += 1
     problems = verify(resealed(adaptive, {"population-2.csv": files.write_population(whole)}))
@@ -354,9 +346,7 @@ def test_both_stages_stand_for_the_same_comments(adaptive: Auditor) -> None:
         ("2026-02-01T00:00:00", "A time is not in ISO 8601"),
     ],
 )
-def test_labels_are_given_between_draw_and_sealing(
-    done: Auditor, decided_at: Any, why: str | None
-) -> None:
+def test_labels_are_given_between_draw_and_sealing(done, decided_at, why):
     at = decided_at if isinstance(decided_at, str) else decided_at.isoformat()
     content = files.write_labels(replace(label, decided_at=at) for label in labels(done))
     problems = verify(resealed(done, {"labels-1.csv": content}, result=True))
@@ -372,9 +362,7 @@ def test_labels_are_given_between_draw_and_sealing(
         ({"action": "skip"}, "has the action 'skip'"),
     ],
 )
-def test_labels_that_cannot_be_are_found(
-    done: Auditor, change: dict[str, object], why: str
-) -> None:
+def test_labels_that_cannot_be_are_found(done, change, why):
     first, *rest = labels(done)
     content = files.write_labels([replace(first, **change), *rest])  # type: ignore[arg-type]
     problems = verify(resealed(done, {"labels-1.csv": content}))
@@ -382,7 +370,7 @@ def test_labels_that_cannot_be_are_found(
     assert why in problems[0]
 
 
-def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
+def test_files_that_no_step_sealed_are_named(done):
     assert verify(done.folder | {"sample-2.csv": done.folder["sample-1.csv"]}) == [
         "sample-2.csv was not sealed by any step"
     ]
@@ -414,9 +402,7 @@ def test_files_that_no_step_sealed_are_named(done: Auditor) -> None:
         (8, ["dsa-automated-means.csv", "dsa-qualitative.csv", "publication.json", "report.html"]),
     ],
 )
-def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(
-    adaptive: Auditor, steps: int, names: list[str]
-) -> None:
+def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(adaptive, steps, names):
     folder = rechained(adaptive, lambda chain: chain.__delitem__(slice(steps, None)))
     sealed = evidence.sealed_files(adaptive.chain[:steps]).keys()
     begun = dict.fromkeys(names, b"")
@@ -426,7 +412,7 @@ def test_a_step_that_was_begun_and_not_finished_is_to_be_taken_again(
     ]
 
 
-def test_a_file_is_sealed_once_and_by_its_own_step(done: Auditor) -> None:
+def test_a_file_is_sealed_once_and_by_its_own_step(done):
     def swap(chain: list[evidence.Event]) -> None:
         chain[3], chain[4] = (
             replace(one, files=other.files)
@@ -461,7 +447,7 @@ def begun(**changes: object) -> Auditor:
     return Auditor(comments=comments, plan=make_plan(comments, **changes))
 
 
-def test_a_stopped_audit_is_estimated_from_its_first_stage(done: Auditor) -> None:
+def test_a_stopped_audit_is_estimated_from_its_first_stage(done):
     made = stopped(stop=True)
     assert verify(made.folder) == []
     result, whole = (json.loads(value.folder[files.RESULT]) for value in (made, done))
@@ -479,7 +465,7 @@ def test_a_stopped_audit_is_estimated_from_its_first_stage(done: Auditor) -> Non
     assert verify(unsaid) == ["the audit was estimated after 1 of 2 stages"]
 
 
-def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor) -> None:
+def test_an_audit_is_drawn_as_often_as_planned(done, adaptive):
     def without_second(chain: list[evidence.Event]) -> None:
         del chain[4:6]
 
@@ -512,7 +498,7 @@ def test_an_audit_is_drawn_as_often_as_planned(done: Auditor, adaptive: Auditor)
     ]
 
 
-def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> None:
+def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive):
     """After each step, a file changed by a forger who makes the chain anew is found."""
     for length in (1, 3, 4, 6, len(adaptive.chain)):
         there = {name for event in adaptive.chain[:length] for name in event.files}
@@ -524,7 +510,7 @@ def test_an_unfinished_audit_is_checked_as_far_as_it_went(adaptive: Auditor) -> 
             assert verify(resealed(half, {name: folder[name][:-3]}))
 
 
-def test_another_plan_than_the_one_that_was_drawn_from_is_found(done: Auditor) -> None:
+def test_another_plan_than_the_one_that_was_drawn_from_is_found(done):
     other = replace(done.plan, deadline_days=3)
     problems = verify(resealed(done, {"plan.json": other.to_json().encode()}))
     assert any(
@@ -542,7 +528,7 @@ def edited_result(done: Auditor, change: Callable[[dict[str, Any]], object]) -> 
     return resealed(done, {files.RESULT: to_json(fields)})
 
 
-def test_the_last_digits_of_a_result_may_differ_by_the_processor(done: Auditor) -> None:
+def test_the_last_digits_of_a_result_may_differ_by_the_processor(done):
     def scaled(factor: float) -> Callable[[dict[str, Any]], object]:
         def change(fields: dict[str, Any]) -> None:
             for figure in fields["figures"]:
@@ -574,13 +560,13 @@ def test_the_last_digits_of_a_result_may_differ_by_the_processor(done: Auditor) 
 @pytest.mark.parametrize(
     "name", ["plan.json", "sample-1.csv", "population-1.csv", "labels-1.csv", "labels-2.csv"]
 )
-def test_garbage_in_any_file_is_reported_in_words(adaptive: Auditor, name: str) -> None:
+def test_garbage_in_any_file_is_reported_in_words(adaptive, name):
     for garbage in (b"", b"\xff", b"{}", b"[" * 100_000, b'"'):
         [problem, *_] = verify(resealed(adaptive, {name: garbage}))
         assert name.partition("-")[0].replace("plan.json", "plan") in problem
 
 
-def test_garbage_is_refused_in_words() -> None:
+def test_garbage_is_refused_in_words():
     assert verify({}) == ["chain.jsonl is missing"]
     assert verify({files.CHAIN: b"\xff"}) == ["chain.jsonl is not UTF-8"]
     assert verify({files.CHAIN: b"{}\n"}) == ["line 1 of the chain is not an entry"]

@@ -2,13 +2,11 @@
 
 import datetime
 import re
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from own_labels import own
 
-from installation import Installation
 from modwatch.cli.main import main
 from modwatch.common.errors import IncidentError
 from modwatch.data.lake.schemas import MEASUREMENTS
@@ -25,7 +23,7 @@ TITLE = "The model's accuracy fell from 0.960 to 0.700"
 
 
 @pytest.fixture
-def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+def home(install, monkeypatch):
     """An installation whose accuracy fell on its 21st day."""
     made = install()
     for name, value in made.env.items():
@@ -54,9 +52,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     return status, printed.out, printed.err
 
 
-def test_an_incident_from_its_opening_to_its_acceptance(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_incident_from_its_opening_to_its_acceptance(home, capsys):
     assert run(capsys, "list")[1] == f"1 quality: [critical] {TITLE}, since 2026-03-21\n"
     assert run(capsys, "acknowledge", "quality", "--by", "lea")[0] == 0
     assert run(capsys, "assign", "1", "tim", "--by", "lea")[0] == 0
@@ -77,9 +73,7 @@ def test_an_incident_from_its_opening_to_its_acceptance(
     assert lines[5].endswith("by lea, level since 2026-03-21, from 2026-03-24: it stays")
 
 
-def test_lists_end_at_a_limit_and_count_the_rest(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lists_end_at_a_limit_and_count_the_rest(home, capsys):
     assert run(capsys, "check-heartbeat", "--by", "0")[0] == 1
     for number in range(3):
         run(capsys, "comment", "quality", "--by", "lea", "--note", f"note {number}")
@@ -102,9 +96,7 @@ def test_lists_end_at_a_limit_and_count_the_rest(
             main(["alerts", *words])
 
 
-def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(home, capsys):
     with open_resources() as resources:
         rows = resources.lake.table("measurements", LAST).to_pylist()
         for number in range(1, 9):
@@ -120,9 +112,7 @@ def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(
     )
 
 
-def test_a_second_acknowledgement_names_the_first_and_both_are_kept(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_acknowledgement_names_the_first_and_both_are_kept(home, capsys):
     assert run(capsys, "acknowledge", "quality", "--by", "lea") == (0, "", "")
     assert run(capsys, "acknowledge", "quality", "--by", "tim")[:2] == (
         0,
@@ -133,18 +123,14 @@ def test_a_second_acknowledgement_names_the_first_and_both_are_kept(
     assert [line.split("  ")[-1] for line in lines[1:3]] == ["by lea", "by tim"]
 
 
-def test_an_empty_history_says_so(
-    install: Callable[..., Installation],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_empty_history_says_so(install, monkeypatch, capsys):
     for name, value in install().env.items():
         monkeypatch.setenv(name, value)
     message = "no message or action is stored\n"
     assert run(capsys, "history") == (0, message, "")
 
 
-def test_a_silence_lasts_ninety_days_at_most() -> None:
+def test_a_silence_lasts_ninety_days_at_most():
     today = datetime.date(2026, 1, 1)
     check_silence(datetime.date(2026, 4, 1), today)
     check_silence(datetime.date(2025, 1, 1), today)  # ends a silence
@@ -153,9 +139,7 @@ def test_a_silence_lasts_ninety_days_at_most() -> None:
             check_silence(until, today)
 
 
-def test_an_unknown_incident_is_one_sentence(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_incident_is_one_sentence(home, capsys):
     status, out, err = run(capsys, "acknowledge", "qualty", "--by", "lea")
     assert (status, out) == (1, "")
     assert err == (
@@ -167,9 +151,7 @@ def test_an_unknown_incident_is_one_sentence(
     assert "is more than 90 days ahead" in err
 
 
-def test_the_status_says_whether_the_due_day_is_measured(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_status_says_whether_the_due_day_is_measured(home, capsys):
     status, out, _ = run(capsys, "check-heartbeat", "--by", "0")
     assert status == 1
     assert out.endswith("is not measured; the last measured day: 2026-03-23\n")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "dsa" / "automated_means.csv"
 
 
 @pytest.fixture
-def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+def home(install, monkeypatch):
     """Two days of scored comments."""
     made = install()
     for day in (MONDAY, TUESDAY):
@@ -44,9 +43,7 @@ def evidence(home: Installation) -> Path:
     return home.home / "lake" / "_audits" / "january"
 
 
-def test_an_audit_step_by_step_tells_and_keeps_no_comment(
-    home: Installation, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_audit_step_by_step_tells_and_keeps_no_comment(home, capfd, tmp_path):
     everything: list[str] = []
 
     def run_audit(*arguments: str, status: int = 0) -> str:
@@ -96,9 +93,7 @@ def test_an_audit_step_by_step_tells_and_keeps_no_comment(
 
 
 @pytest.mark.soak
-def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_leaves(
-    home: Installation,
-) -> None:
+def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_leaves(home):
     for step, arguments in (
         ("plan", [*PLAN, "--by", "eva"]),
         ("approve", ["audit", "approve", "january", "--by", "eve"]),
@@ -121,7 +116,7 @@ def test_a_step_killed_anywhere_and_run_again_leaves_what_an_undisturbed_one_lea
     assert json.loads((evidence(home) / "result.json").read_text())["labelled"] == 100
 
 
-def test_a_report_of_the_dsa_is_checked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_report_of_the_dsa_is_checked(capsys, tmp_path):
     assert main(["audit", "validate-dsa", str(GOLDEN)]) == 0
     assert "no problems found" in capsys.readouterr().out
     broken = tmp_path / "broken.csv"

@@ -1,11 +1,10 @@
 """Invalid arguments and settings: one sentence that names them, before anything else happens."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from installation import MONDAY, Installation
+from installation import MONDAY
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
 from modwatch.review.people.accounts import create_moderator, find_moderator
@@ -31,18 +30,14 @@ DAY = MONDAY.isoformat()
         (["run", "prepare", DAY], "'prepare' is not one of 'ingest'"),
     ],
 )
-def test_an_invalid_argument_is_named(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_invalid_argument_is_named(arguments, message, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
 
 
-def test_settings_are_the_current_values_and_invalid_ones_are_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_are_the_current_values_and_invalid_ones_are_refused(monkeypatch, capsys):
     monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "0.07")
     monkeypatch.setenv("MODWATCH_SAMPLING_SALT", "hunter2")
     assert main(["settings"]) == 0
@@ -60,7 +55,7 @@ def test_settings_are_the_current_values_and_invalid_ones_are_refused(
 
 
 @pytest.fixture
-def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+def home(install, monkeypatch):
     """An installation that the process finds in its environment; no day has been ingested."""
     made = install()
     for name, value in made.env.items():
@@ -75,47 +70,35 @@ def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) 
         (["--budget", "-5"], "the budget must be more than 0 labels, got -5"),
     ],
 )
-def test_a_plan_of_labels_that_cannot_be_is_refused(
-    home: Installation, wanted: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_of_labels_that_cannot_be_is_refused(home, wanted, reason, capsys):
     assert main(["plan", DAY, *wanted]) == 1
     assert reason in capsys.readouterr().err
 
 
-def test_a_witness_in_a_missing_folder_is_named(
-    home: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_witness_in_a_missing_folder_is_named(home, tmp_path, capsys):
     witness = tmp_path / "missing" / "witness"
     assert main(["queue", "verify-log", "--witness", str(witness)]) == 1
     error = capsys.readouterr().err
     assert f"the folder of --witness, {witness.parent}, does not exist" in error
 
 
-def test_the_name_of_an_audit_is_checked_before_the_survey(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_name_of_an_audit_is_checked_before_the_survey(home, capsys):
     # The period has no comments: a survey would say so first.
     assert main(["audit", "plan", "Januar", DAY, DAY, "--by", "eva"]) == 1
     assert "the name of the audit may only contain" in capsys.readouterr().err
 
 
-def test_a_service_that_cannot_be_published_is_refused_when_the_audit_is_planned(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_service_that_cannot_be_published_is_refused_when_the_audit_is_planned(home, capsys):
     assert main(["audit", "plan", "a", DAY, DAY, "--by", "eva", "--service", " "]) == 1
     assert "service" in capsys.readouterr().err
 
 
-def test_an_audit_that_does_not_exist_is_not_shown(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_audit_that_does_not_exist_is_not_shown(home, capsys):
     assert main(["audit", "show", "none"]) == 1
     assert "modwatch: " in capsys.readouterr().err
 
 
-def test_a_lake_that_cannot_be_reached_is_one_sentence(
-    home: Installation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lake_that_cannot_be_reached_is_one_sentence(home, monkeypatch, capsys):
     monkeypatch.setenv("MODWATCH_LAKE", "s3://bucket/lake")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
@@ -130,9 +113,7 @@ def test_a_lake_that_cannot_be_reached_is_one_sentence(
         assert error.count("\n") == 1
 
 
-def test_accounts_are_listed_with_role_and_queues(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_accounts_are_listed_with_role_and_queues(home, capsys):
     with open_resources() as resources:
         create_moderator(resources.database, "lea", "lead")
         create_moderator(resources.database, "ann", "moderator")

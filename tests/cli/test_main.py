@@ -6,9 +6,8 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from receivers import webhook
@@ -40,7 +39,7 @@ STEPS = tuple(step.__name__ for step in daily.STEPS)
 
 
 @pytest.fixture(autouse=True)
-def _loggers() -> Iterator[None]:
+def _loggers():
     """Take back the handler that a command sets up: its stream ends with the test."""
     before = list(logging.root.handlers)
     yield
@@ -48,7 +47,7 @@ def _loggers() -> Iterator[None]:
 
 
 @pytest.fixture
-def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
+def home(install, monkeypatch):
     """An installation that the process finds in its environment."""
     made = install()
     for name, value in made.env.items():
@@ -57,7 +56,7 @@ def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
 
 
 @pytest.fixture
-def queued(install_scored: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
+def queued(install_scored, monkeypatch):
     """The same, with a day in the queue."""
     made = install_scored()
     for name, value in made.env.items():
@@ -66,13 +65,11 @@ def queued(install_scored: Install, monkeypatch: pytest.MonkeyPatch) -> Installa
     return made
 
 
-def test_the_steps_are_those_of_a_day_in_order() -> None:
+def test_the_steps_are_those_of_a_day_in_order():
     assert (*TO_THE_QUEUE, *FROM_THE_QUEUE) == STEPS
 
 
-def test_a_day_by_command_is_the_day_by_call(
-    home: Installation, install: Install, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_day_by_command_is_the_day_by_call(home, install, capsys):
     assert main(["run", "day", DAY]) == 0
     printed = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
     commanded = picture_of(home)
@@ -83,21 +80,14 @@ def test_a_day_by_command_is_the_day_by_call(
     assert_same(commanded, picture_of(called))
 
 
-def test_every_step_can_be_run_alone(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_step_can_be_run_alone(home, capsys):
     for step in STEPS:
         assert main(["run", step, DAY]) == 0
         assert capsys.readouterr().out.startswith(f"{step}: ")
 
 
 @pytest.mark.parametrize("step", ["day", "ingest", "measure"])
-def test_days_that_cannot_be_are_refused(
-    step: str,
-    home: Installation,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_days_that_cannot_be_are_refused(step, home, monkeypatch, capsys):
     monkeypatch.setenv("MODWATCH_FIRST_DAY", DAY)
     assert main(["run", step, "2026-01-04"]) == 1
     assert main(["run", step, "9999-12-31"]) == 1
@@ -112,9 +102,7 @@ def test_days_that_cannot_be_are_refused(
         daily.ingest(resources, MONDAY - datetime.timedelta(days=1))
 
 
-def test_a_shard_is_scored_by_command(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shard_is_scored_by_command(home, capsys):
     home.run("ingest", "check_comments")
     with open_resources(home.settings) as resources:
         parts = daily.plan_shards(resources, MONDAY)
@@ -140,9 +128,7 @@ def planned(
 
 
 @pytest.mark.soak  # tests/routing/test_label_plan.py has the plan, the next test its table
-def test_labels_are_planned_for_widths_and_for_a_budget(
-    queued: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_are_planned_for_widths_and_for_a_budget(queued, capsys):
     assert main(["plan", DAY]) == 0
     assert "wait for labels" in capsys.readouterr().out
     review(queued)
@@ -162,7 +148,7 @@ def test_labels_are_planned_for_widths_and_for_a_budget(
     assert float(split["width"]) < float(split["width_now"])
 
 
-def test_where_no_split_is_possible_the_plan_has_no_figures() -> None:
+def test_where_no_split_is_possible_the_plan_has_no_figures():
     plan = plan_labels([], RoutingPolicy(review_fraction=0.1), budget=1)
     plan.loc[0, ["metric", "width_now", "labels_now"]] = ["accuracy", 0.5, 8]
     row = plan_table(plan, lacking="too few").splitlines()[1]
@@ -180,14 +166,7 @@ def test_where_no_split_is_possible_the_plan_has_no_figures() -> None:
         ("MODWATCH_MODEL_NAME", "nobody", "score"),
     ],
 )
-def test_an_error_is_one_sentence_and_a_status(
-    home: Installation,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    variable: str,
-    value: str,
-    step: str,
-) -> None:
+def test_an_error_is_one_sentence_and_a_status(home, monkeypatch, capsys, variable, value, step):
     monkeypatch.setenv(variable, value)
     assert main(["run", step, DAY]) == 1
     out, err = capsys.readouterr()
@@ -199,7 +178,7 @@ def test_an_error_is_one_sentence_and_a_status(
     assert "hunter2" not in err
 
 
-def test_the_process_itself_ends_with_the_status(home: Installation) -> None:
+def test_the_process_itself_ends_with_the_status(home):
     done = subprocess.run(
         [sys.executable, "-m", "modwatch", "run", "ingest", DAY],
         env={**home.env, "PYTHONPATH": ":".join(sys.path), "MODWATCH_REVIEW_FRACTION": "2"},
@@ -216,16 +195,14 @@ def test_the_process_itself_ends_with_the_status(home: Installation) -> None:
 @pytest.mark.parametrize(
     "arguments", [[], ["run"], ["run", "nothing", DAY], ["run", "ingest", "today"], ["paint"]]
 )
-def test_what_cannot_be_parsed_shows_the_usage(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_parsed_shows_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert "Usage: modwatch" in capsys.readouterr().err
 
 
-def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_opens_the_console(home, capsys):
     assert main(["token", "ann", "--role", "lead"]) == 0
     token = capsys.readouterr().out.strip()
     with open_resources(home.settings) as resources:
@@ -235,9 +212,7 @@ def test_a_token_opens_the_console(home: Installation, capsys: pytest.CaptureFix
     assert "is a lead" in capsys.readouterr().err
 
 
-def test_the_log_is_verified_and_exported(
-    queued: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_the_log_is_verified_and_exported(queued, capfdbinary, tmp_path):
     done = review(queued, limit=3)
     witness = ["--witness", str(tmp_path / "witness")]
     assert main(["queue", "verify-log", *witness]) == 0
@@ -253,9 +228,7 @@ def test_the_log_is_verified_and_exported(
     assert b"was changed" in capfdbinary.readouterr().out
 
 
-def test_tasks_go_to_another_tool_and_come_back(
-    queued: Installation, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_tasks_go_to_another_tool_and_come_back(queued, capfdbinary, tmp_path):
     assert main(["queue", "export-label-studio"]) == 0
     tasks = tmp_path / "tasks.json"
     tasks.write_bytes(capfdbinary.readouterr().out)
@@ -275,16 +248,12 @@ def test_tasks_go_to_another_tool_and_come_back(
         main(["queue", "import-label-studio", str(tmp_path / "none.json")])
 
 
-def test_without_a_webhook_there_is_no_one_to_tell(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_webhook_there_is_no_one_to_tell(home, capsys):
     assert main(["queue", "deliver", "--once"]) == 1
     assert "MODWATCH_DECISION_WEBHOOK_URL" in capsys.readouterr().err
 
 
-def test_decisions_are_delivered_by_command(
-    install_scored: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decisions_are_delivered_by_command(install_scored, monkeypatch):
     with webhook() as receiver:
         made = install_scored(decision_webhook_url=receiver.url, decision_webhook_secret="a key")
         for name, value in made.env.items():
@@ -296,16 +265,12 @@ def test_decisions_are_delivered_by_command(
         assert main(["queue", "resend"]) == 0
 
 
-def test_migrating_twice_is_harmless(
-    home: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_migrating_twice_is_harmless(home, capsys):
     assert main(["migrate"]) == main(["migrate"]) == 0
     assert capsys.readouterr().out.count("up to date") == 2
 
 
-def test_a_demo_without_its_data_says_what_to_set(
-    monkeypatch: pytest.MonkeyPatch, tmp_path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_demo_without_its_data_says_what_to_set(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
     assert main(["demo", "--data", "wikipedia_talk", "--once"]) == 1
     assert "set MODWATCH_DATA" in capsys.readouterr().err

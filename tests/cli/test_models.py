@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +25,7 @@ FAST = ["--epochs", "2", "--batch-size", "16", "--max-length", "16"]
 
 
 @pytest.fixture
-def client(
-    new_store: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> MlflowClient:
+def client(new_store, tmp_path, monkeypatch):
     """A new MLflow, and an installation without comments."""
     url = new_store(tmp_path)
     monkeypatch.setenv("MODWATCH_MLFLOW_URL", url)
@@ -37,7 +34,7 @@ def client(
 
 
 @pytest.fixture
-def votes(tmp_path: Path) -> Path:
+def votes(tmp_path):
     """Two hundred comments with three votes each, a third of them toxic."""
     rng = np.random.default_rng(0)
     path = tmp_path / "votes.jsonl"
@@ -54,9 +51,7 @@ def columns(path: Path) -> list[str]:
     return ["--data", str(path), "--text-column", "body", "--label-column", "votes"]
 
 
-def test_anybodys_votes_make_a_champion(
-    client: MlflowClient, votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_anybodys_votes_make_a_champion(client, votes, tmp_path, capsys):
     assert main(["train", *columns(votes), "--language-column", "lang", *FAST]) == 0
     printed = capsys.readouterr().out
     assert "rows             200, 67 toxic (33.50%)" in printed
@@ -76,17 +71,13 @@ def test_anybodys_votes_make_a_champion(
     assert not [*(tmp_path / "home" / "training").iterdir()]
 
 
-def test_the_report_alone_trains_nothing(
-    client: MlflowClient, votes: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_alone_trains_nothing(client, votes, capsys):
     assert main(["train", *columns(votes), "--report-only"]) == 0
     assert "duplicates" in capsys.readouterr().out
     assert not client.search_registered_models()
 
 
-def test_the_report_shows_where_every_row_ended(
-    client: MlflowClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_shows_where_every_row_ended(client, tmp_path, capsys):
     rows = ["1,Grüße,ok,no", "1,Grüße,HATE,no", ",x,ok,no", "2,y,,no", "3,z,-1,no", "4,w"]
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["id,text,ann,ben", *rows]), "cp1252")
@@ -105,9 +96,7 @@ def test_the_report_shows_where_every_row_ended(
     assert "'-1' (1)" in capsys.readouterr().err
 
 
-def test_aliases_by_command(
-    client: MlflowClient, votes: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_aliases_by_command(client, votes, capsys):
     assert main(["train", *columns(votes), *FAST, "--method", "deterministic"]) == 0
     assert main(["train", *columns(votes), *FAST, "--alias", "challenger", "--seed", "1"]) == 0
     assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
@@ -120,9 +109,7 @@ def test_aliases_by_command(
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:mlflow")
-def test_a_model_of_others_is_tried_before_it_gets_an_alias(
-    client: MlflowClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_others_is_tried_before_it_gets_an_alias(client, tmp_path, capsys):
     client.create_registered_model("toxicity")
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression())
     pipeline.fit(WORDS, ["ok", "bad"] * 4)
@@ -148,14 +135,7 @@ def test_a_model_of_others_is_tried_before_it_gets_an_alias(
         (["--epochs", "0"], "recipe: epochs must be in [1, 1000], got 0"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
-    client: MlflowClient,
-    votes: Path,
-    arguments: list[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_cannot_be_is_one_sentence(client, votes, arguments, message, capsys, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main(["train", *columns(votes), *arguments]) == 1
     printed = capsys.readouterr().err
@@ -163,12 +143,7 @@ def test_what_cannot_be_is_one_sentence(
     assert printed.count("\n") == 1
 
 
-def test_a_cpu_only_machine_asked_for_cuda(
-    client: MlflowClient,
-    votes: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cpu_only_machine_asked_for_cuda(client, votes, capsys, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setenv("MODWATCH_DEVICE", "cuda:0")
     assert main(["train", *columns(votes), *FAST]) == 1

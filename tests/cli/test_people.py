@@ -1,11 +1,9 @@
 """Accounts by command line."""
 
 import io
-from collections.abc import Callable
 
 import pytest
 
-from installation import Installation
 from modwatch.cli.main import main
 from modwatch.common.errors import AccessDeniedError
 from modwatch.installation.resources import open_resources
@@ -21,16 +19,14 @@ PASSWORD = "a long invented sentence"
 
 
 @pytest.fixture(autouse=True)
-def home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> Installation:
+def home(install, monkeypatch):
     made = install()
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)
     return made
 
 
-def test_a_person_gets_an_account_a_password_and_another_role(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_person_gets_an_account_a_password_and_another_role(monkeypatch, capsys):
     assert main(["person", "add", "lea", "--role", "lead"]) == 0
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
     assert main(["person", "password", "lea"]) == 0
@@ -50,20 +46,20 @@ def test_a_person_gets_an_account_a_password_and_another_role(
         log_in(resources.database, "lea", PASSWORD, address="here")
 
 
-def test_a_token_may_be_for_less_than_the_role(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_may_be_for_less_than_the_role(capsys):
     assert main(["token", "ops", "--role", "ops", "--scope", "metrics:read", "--days", "1"]) == 0
     token = capsys.readouterr().out.strip()
     with open_resources() as resources:
         assert authenticate(resources.database, token).scopes == {"metrics:read"}
 
 
-def test_an_unknown_person_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_person_is_one_sentence(capsys):
     assert main(["person", "disable", "nobody"]) == 1
     assert "no account has this pseudonym" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "nan", "1e99"])
-def test_a_token_needs_a_positive_lifetime(days: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_needs_a_positive_lifetime(days, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["token", "lea", f"--days={days}"])
     assert ended.value.code == 2

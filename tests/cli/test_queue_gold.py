@@ -1,13 +1,11 @@
 """Gold comments by command line."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
-from installation import MONDAY, Installation
+from installation import MONDAY
 from modwatch.cli.main import main
 from modwatch.installation.resources import open_resources
 from modwatch.review.people.accounts import create_moderator
@@ -25,7 +23,7 @@ HEADER = "comment_id,text,label,source"
 
 
 @pytest.fixture(autouse=True)
-def _home(install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch) -> None:
+def _home(install, monkeypatch):
     for name, value in install().env.items():
         monkeypatch.setenv(name, value)
 
@@ -46,9 +44,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
     return result
 
 
-def test_a_file_is_added_once_and_retired_by_id(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_added_once_and_retired_by_id(tmp_path, capsys):
     table, lines = tmp_path / "gold.csv", tmp_path / "gold.jsonl"
     table.write_text(f"{HEADER},language\ng1,{PRIVATE},1,panel,\ng2,{PRIVATE},0,panel,de\n")
     record = {"comment_id": "g3", "text": PRIVATE, "label": 1, "source": "panel"}
@@ -81,18 +77,14 @@ def test_a_file_is_added_once_and_retired_by_id(
         ("gold.doc", PRIVATE, "is unknown"),
     ],
 )
-def test_a_file_comes_in_whole_or_not_at_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, problem: str
-) -> None:
+def test_a_file_comes_in_whole_or_not_at_all(tmp_path, capsys, name, content, problem):
     (tmp_path / name).write_text(content)
     assert main(["queue", "gold", "add", str(tmp_path / name)]) == 1
     assert problem in printed(capsys)
     assert stored() == {}
 
 
-def test_the_encoding_of_a_file_is_an_option(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_encoding_of_a_file_is_an_option(tmp_path, capsys):
     file = tmp_path / "gold.txt"
     file.write_bytes(f"{HEADER}\ng1,caf\xe9 {PRIVATE},ja,p\n".replace(",", ";").encode("cp1252"))
     assert main(["queue", "gold", "add", str(file)]) == 1
@@ -102,14 +94,12 @@ def test_the_encoding_of_a_file_is_an_option(
     assert stored() == {"g1": (1, None, True)}
 
 
-def test_a_file_that_is_not_there_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path, capsys):
     assert main(["queue", "gold", "add", str(tmp_path / "none.csv")]) == 1
     assert "none.csv does not exist" in printed(capsys)
 
 
-def test_what_people_agreed_on_becomes_gold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_people_agreed_on_becomes_gold(capsys):
     comment = NewItem(
         comment_id="c1", text=PRIVATE, reason="uncertainty", stratum=0, inclusion_probability=1.0,
         rank=1, review_score=0.2, prob=0.3, uncertainty=0.2, model_version="1", labels_wanted=2,

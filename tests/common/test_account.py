@@ -4,7 +4,7 @@ from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 
 
-def test_an_account_that_does_not_close_is_an_error() -> None:
+def test_an_account_that_does_not_close_is_an_error():
     account = Account(read=3)
     account.count("used", 2)
     with pytest.raises(SourceError, match=r"a\.csv has 3 lines and records, but 2 are accounted"):
@@ -13,7 +13,7 @@ def test_an_account_that_does_not_close_is_an_error() -> None:
     account.close("a.csv")
 
 
-def test_the_rows_are_shown_in_order_with_the_first_of_those_left_out() -> None:
+def test_the_rows_are_shown_in_order_with_the_first_of_those_left_out():
     account = Account(read=10)
     account.count("used", 4, where="a.csv, line 2")
     for place, number in {"no_text": 1, "blank_line": 2, "header": 1, "merged": 0}.items():
@@ -32,14 +32,14 @@ def test_the_rows_are_shown_in_order_with_the_first_of_those_left_out() -> None:
     assert account.first == {"blank_text": "a.csv, line 3"}  # used records have none
 
 
-def test_a_place_is_split_into_its_parts() -> None:
+def test_a_place_is_split_into_its_parts():
     account = Account(read=5, places={"landed": 5})
     account.move("landed", {"used": 3, "blank_text": 1})
     with pytest.raises(SourceError, match="5 lines and records, but 4"):
         account.close("the source")
 
 
-def test_most_records_with_one_fault_are_an_error() -> None:
+def test_most_records_with_one_fault_are_an_error():
     account = Account(places={"header": 9, "used": 2, "no_label": 9, "missing_id": 11})
     account.first["missing_id"] = "a.csv, line 3"
     account.require_most("a.csv", {"missing_id": "name the column"})

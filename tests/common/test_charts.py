@@ -37,7 +37,7 @@ def test_a_shortened_name_is_short(name, width):
         assert shortened(name, width) == name
 
 
-def test_a_figure_is_drawn_once_with_the_pixels_of_savefig() -> None:
+def test_a_figure_is_drawn_once_with_the_pixels_of_savefig():
     def chart() -> Figure:
         figure = Figure(figsize=(6, 4), layout="constrained")
         for axes in figure.subplots(2, 2).flat:

@@ -1,7 +1,6 @@
 import signal
 import threading
 import weakref
-from collections.abc import Iterator
 
 import pytest
 
@@ -9,14 +8,14 @@ from modwatch.common.signals import signals_held
 
 
 @pytest.fixture
-def handled() -> Iterator[list[int]]:
+def handled():
     numbers: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: numbers.append(number))
     yield numbers
     signal.signal(signal.SIGTERM, before)
 
 
-def test_a_signal_comes_at_the_end_of_the_block(handled: list[int]) -> None:
+def test_a_signal_comes_at_the_end_of_the_block(handled):
     with signals_held() as came:
         signal.raise_signal(signal.SIGTERM)
         assert list(came) == [signal.SIGTERM]
@@ -24,7 +23,7 @@ def test_a_signal_comes_at_the_end_of_the_block(handled: list[int]) -> None:
     assert handled == [signal.SIGTERM]
 
 
-def test_a_signal_during_a_callback_of_a_weak_reference_is_not_lost(handled: list[int]) -> None:
+def test_a_signal_during_a_callback_of_a_weak_reference_is_not_lost(handled):
     class Thing:
         pass
 
@@ -36,7 +35,7 @@ def test_a_signal_during_a_callback_of_a_weak_reference_is_not_lost(handled: lis
     assert handled == [signal.SIGTERM]
 
 
-def test_blocks_within_blocks_hand_the_signal_outwards(handled: list[int]) -> None:
+def test_blocks_within_blocks_hand_the_signal_outwards(handled):
     with signals_held() as outer:
         with signals_held() as inner:
             signal.raise_signal(signal.SIGTERM)
@@ -46,7 +45,7 @@ def test_blocks_within_blocks_hand_the_signal_outwards(handled: list[int]) -> No
     assert handled == [signal.SIGTERM]
 
 
-def test_an_ignored_signal_has_not_come(handled: list[int]) -> None:
+def test_an_ignored_signal_has_not_come(handled):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with signals_held() as came:
         signal.raise_signal(signal.SIGTERM)
@@ -55,7 +54,7 @@ def test_an_ignored_signal_has_not_come(handled: list[int]) -> None:
     assert handled == []
 
 
-def test_other_threads_have_nothing_to_put_off() -> None:
+def test_other_threads_have_nothing_to_put_off():
     came = []
 
     def hold() -> None:

@@ -34,7 +34,7 @@ from modwatch.common.text import (
     "character",
     ["\x00", "\x7f", "\xad", "\u200b", "\u202e", "\u2028", "\u3164", "\ufe0f", "\ud800"],
 )
-def test_what_is_not_drawn_is_invisible(character: str) -> None:
+def test_what_is_not_drawn_is_invisible(character):
     assert is_invisible(character)
     assert not any(map(is_invisible, "aéü日👩-\xa0"))
 
@@ -42,17 +42,17 @@ def test_what_is_not_drawn_is_invisible(character: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a line\tand\r\nanother", "a\x85b\u2028c\u2029d\x0be", "naïve", "日本 😀", "हि"]
 )
-def test_what_separates_or_is_drawn_stays(text: str) -> None:
+def test_what_separates_or_is_drawn_stays(text):
     assert visible(text) == text
 
 
 @given(st.text())
-def test_a_visible_text_is_its_own_visible_text(text: str) -> None:
+def test_a_visible_text_is_its_own_visible_text(text):
     assert visible(visible(text)) == visible(text)
     assert visible("you\u2800there") == "you there"
 
 
-def test_the_classes_are_classes_of_regular_expressions() -> None:
+def test_the_classes_are_classes_of_regular_expressions():
     bidi = re.compile(f"[{BIDI_CONTROLS}]")
     named = {chr(point) for point in range(0x3000) if bidi.match(chr(point))}
     assert {unicodedata.bidirectional(item) for item in named} <= {
@@ -66,17 +66,17 @@ HARMLESS = ["fine", "", "a=b", "1", "2026-01-01", "é", "😀", "x\n=1", "(-1)",
 
 
 @pytest.mark.parametrize("cell", FORMULAS)
-def test_what_a_spreadsheet_might_run_is_neutralised(cell: str) -> None:
+def test_what_a_spreadsheet_might_run_is_neutralised(cell):
     assert neutral(cell) == f"'{cell}"
 
 
 @pytest.mark.parametrize("cell", [*HARMLESS, None])
-def test_what_is_harmless_stays_as_it_is(cell: str | None) -> None:
+def test_what_is_harmless_stays_as_it_is(cell):
     assert neutral(cell) == cell
 
 
 @given(st.text() | st.sampled_from("=+-@\t\r'\" ").flatmap(lambda c: st.text().map(c.__add__)))
-def test_neutralising_can_be_undone(cell: str) -> None:
+def test_neutralising_can_be_undone(cell):
     made = neutral(cell)
     assert made is not None
     assert original(made) == cell
@@ -84,7 +84,7 @@ def test_neutralising_can_be_undone(cell: str) -> None:
     assert made[:1] not in {"\t", "\r", "\n"}
 
 
-def test_tables_are_neutralised_cell_by_cell_and_numbers_stay() -> None:
+def test_tables_are_neutralised_cell_by_cell_and_numbers_stay():
     table = pd.DataFrame(
         {
             "group": [*FORMULAS, "fine"],

@@ -39,7 +39,7 @@ print(json.dumps({
 """
 
 
-def test_the_plugin_is_found_without_a_plugins_folder(tmp_path: Path) -> None:
+def test_the_plugin_is_found_without_a_plugins_folder(tmp_path):
     env = {name: value for name, value in os.environ.items() if "PLUGINS_FOLDER" not in name}
     done = subprocess.run(
         [sys.executable, "-c", PROBE],
@@ -59,5 +59,5 @@ def test_the_plugin_is_found_without_a_plugins_folder(tmp_path: Path) -> None:
     }, "the plugin is an entry point of the installed package: install Modwatch again"
 
 
-def test_the_folder_of_the_dags_is_that_of_the_repository() -> None:
+def test_the_folder_of_the_dags_is_that_of_the_repository():
     assert dags_folder() == Path(__file__).resolve().parents[2] / "dags"

@@ -62,7 +62,7 @@ SCHEDULES = {
 
 
 @pytest.fixture(scope="module")
-def facts_of(tmp_path_factory, services) -> dict[Path, dict]:
+def facts_of(tmp_path_factory, services):
     """What each file defines."""
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
     env["AIRFLOW__CORE__UNIT_TEST_MODE"] = "True"
@@ -84,7 +84,7 @@ def parsed(request, facts_of):
     return request.param, facts_of[request.param]
 
 
-def test_parsing_is_light_and_quick(parsed) -> None:
+def test_parsing_is_light_and_quick(parsed):
     path, facts = parsed
     heavy = HEAVY & set(facts["modules"])
     assert not heavy, (
@@ -93,7 +93,7 @@ def test_parsing_is_light_and_quick(parsed) -> None:
     assert facts["seconds"] < 1, f"{path.name} takes {facts['seconds']:.1f} s to parse"
 
 
-def test_the_runbook_ends_in_triage(parsed) -> None:
+def test_the_runbook_ends_in_triage(parsed):
     path, facts = parsed
     for dag in facts["dags"]:
         assert "## Triage" in dag["doc"], f"{path.name}: end the docstring in a Triage section"
@@ -101,7 +101,7 @@ def test_the_runbook_ends_in_triage(parsed) -> None:
             assert f"`{task['id']}`" in dag["doc"], f"{path.name}: the runbook omits {task['id']}"
 
 
-def test_every_task_has_the_defaults(parsed) -> None:
+def test_every_task_has_the_defaults(parsed):
     path, facts = parsed
     assert [dag["dag_id"] for dag in facts["dags"]] == [path.stem], "name the DAG as its file"
     for dag in facts["dags"]:
@@ -114,13 +114,13 @@ def test_every_task_has_the_defaults(parsed) -> None:
             assert task["alarms"] == ["TaskFailureNotifier"], f"{task['id']}: {alarms}"
 
 
-def test_it_runs_when_the_operations_page_says(parsed) -> None:
+def test_it_runs_when_the_operations_page_says(parsed):
     path, facts = parsed
     [dag] = facts["dags"]
     assert dag["schedule"] == SCHEDULES[path.stem], "change docs/ops.md and SCHEDULES with it"
 
 
-def test_alerts_are_delivered_after_they_are_raised(parsed) -> None:
+def test_alerts_are_delivered_after_they_are_raised(parsed):
     path, facts = parsed
     for dag in facts["dags"]:
         follows = {task["id"]: task["next"] for task in dag["tasks"]}
@@ -129,7 +129,7 @@ def test_alerts_are_delivered_after_they_are_raised(parsed) -> None:
             assert any("raise_alerts" in later for later in follows.values()), path.name
 
 
-def test_nothing_but_its_own_alerts_waits_for_the_verification_of_the_log(parsed) -> None:
+def test_nothing_but_its_own_alerts_waits_for_the_verification_of_the_log(parsed):
     path, facts = parsed
     for dag in facts["dags"]:
         follows = {task["id"]: task["next"] for task in dag["tasks"]}

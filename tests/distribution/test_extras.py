@@ -54,7 +54,7 @@ def command(extras: list[str], *arguments: str) -> "tuple[int, str, str]":
         pytest.param("lab", ["modwatch_lab.benchmark"], marks=pytest.mark.soak),
     ],
 )
-def test_an_extra_brings_what_its_packages_import(extras: str, packages: list[str]) -> None:
+def test_an_extra_brings_what_its_packages_import(extras, packages):
     packages = [
         name if name.startswith("modwatch_lab") else f"modwatch.{name}" for name in packages
     ]
@@ -63,7 +63,7 @@ def test_an_extra_brings_what_its_packages_import(extras: str, packages: list[st
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["settings"]])
-def test_without_extras_the_command_line_works(arguments: list[str]) -> None:
+def test_without_extras_the_command_line_works(arguments):
     status, out, err = command([], *arguments)
     assert (status, err) == (0, "")
     assert out
@@ -83,7 +83,7 @@ def test_without_extras_the_command_line_works(arguments: list[str]) -> None:
         ([], ["benchmark", "cotomod"], "models"),
     ],
 )
-def test_a_missing_extra_is_named(extras: list[str], arguments: list[str], extra: str) -> None:
+def test_a_missing_extra_is_named(extras, arguments, extra):
     assert command(extras, *arguments) == (
         1,
         "",
@@ -92,18 +92,18 @@ def test_a_missing_extra_is_named(extras: list[str], arguments: list[str], extra
     )
 
 
-def test_another_missing_module_is_no_missing_extra() -> None:
+def test_another_missing_module_is_no_missing_extra():
     for name in ("modwatch.nothing", "nothing", None):
         assert installed.missing_extra(ModuleNotFoundError(name=name), "run") is None
 
 
-def test_a_missing_object_store_is_found_in_the_cause() -> None:
+def test_a_missing_object_store_is_found_in_the_cause():
     error = ImportError("Install s3fs to access S3")
     error.__cause__ = ModuleNotFoundError(name="s3fs")
     assert installed.missing_extra(error, "run") == "s3"
 
 
-def test_every_import_outside_the_base_belongs_to_an_extra() -> None:
+def test_every_import_outside_the_base_belongs_to_an_extra():
     """Otherwise a user who lacks the package would read a traceback."""
     known = {*installed._EXTRA_OF, *installed._SHARED}
     base = {requirement.name.lower() for requirement in own_requirements([])} | {"pydantic_core"}
@@ -128,7 +128,7 @@ def _imported(path: Path) -> set[str]:
     return names
 
 
-def test_no_distribution_is_named_twice() -> None:
+def test_no_distribution_is_named_twice():
     project = PROJECT["project"]
     parts = [project["dependencies"], *project["optional-dependencies"].values()]
     names = [re.split(r"[\[<>=]", text)[0] for part in parts for text in part]

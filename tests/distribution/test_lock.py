@@ -5,7 +5,6 @@ import re
 import tomllib
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from extras import PROJECT, ROOT
@@ -18,7 +17,7 @@ TEXT = (ROOT / "requirements.txt").read_text()
 PINS = lock.pins(TEXT)
 
 
-def test_every_line_pins_a_package_of_its_own() -> None:
+def test_every_line_pins_a_package_of_its_own():
     lines = [line for line in TEXT.splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+", line) for line in lines)
     assert lines == sorted(lines)
@@ -26,12 +25,12 @@ def test_every_line_pins_a_package_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("need", lock.requirements(PROJECT), ids=lambda need: need.name)
-def test_every_dependency_is_pinned_within_its_range(need: Requirement) -> None:
+def test_every_dependency_is_pinned_within_its_range(need):
     version = PINS[canonicalize_name(need.name)]
     assert need.specifier.contains(version), "run `make lock`"
 
 
-def test_the_lock_asks_for_all_extras_and_the_development_group() -> None:
+def test_the_lock_asks_for_all_extras_and_the_development_group():
     project = tomllib.loads(
         """
         [project]

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -27,7 +26,7 @@ PASSWORDS = {
 
 
 @pytest.fixture(scope="module")
-def server(services: None) -> Iterator[str]:
+def server(services):
     """A server of its own: roles belong to the whole of it."""
     # Not in pytest's folder: each start of pytest closes it to the user of the server.
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as running:
@@ -60,7 +59,7 @@ OWNERS = {"modwatch": "modwatch_owner", "airflow": "airflow", "mlflow": "mlflow"
 
 
 @pytest.mark.parametrize("database", OWNERS)
-def test_role_can_make_tables_in_its_own_database(server: str, database: str) -> None:
+def test_role_can_make_tables_in_its_own_database(server, database):
     with psycopg.connect(url(server, OWNERS[database], database)) as connection:
         connection.execute("CREATE TABLE t (x int)")
         connection.rollback()
@@ -68,7 +67,7 @@ def test_role_can_make_tables_in_its_own_database(server: str, database: str) ->
 
 @pytest.mark.parametrize("role", PASSWORDS)
 @pytest.mark.parametrize("database", [*OWNERS, "postgres", "template1"])
-def test_role_cannot_open_another_database(server: str, role: str, database: str) -> None:
+def test_role_cannot_open_another_database(server, role, database):
     if role == OWNERS.get(database):
         return
     with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
@@ -76,9 +75,7 @@ def test_role_cannot_open_another_database(server: str, role: str, database: str
 
 
 @pytest.mark.parametrize("role", PASSWORDS)
-def test_role_has_the_password_of_the_environment_and_no_more_rights(
-    server: str, role: str
-) -> None:
+def test_role_has_the_password_of_the_environment_and_no_more_rights(server, role):
     with psycopg.connect(url(server, "postgres", "postgres")) as connection:
         row = connection.execute(
             "SELECT rolpassword LIKE 'SCRAM-SHA-256$%%', rolsuper, rolcreatedb, rolcreaterole"
@@ -88,13 +85,13 @@ def test_role_has_the_password_of_the_environment_and_no_more_rights(
     assert row == (True, False, False, False)
 
 
-def test_missing_password_stops_it(server: str) -> None:
+def test_missing_password_stops_it(server):
     done = run_script(server, {})
     assert done.returncode != 0
     assert "syntax error" in done.stderr
 
 
-def test_the_application_works_after_the_migration_and_owns_nothing(server: str) -> None:
+def test_the_application_works_after_the_migration_and_owns_nothing(server):
     """`modwatch migrate` as compose runs it; the last test, since a role may connect then."""
     owner = url(server, "modwatch_owner", "modwatch")
     application = url(server, "modwatch", "modwatch")

@@ -169,16 +169,16 @@ RULES: list[tuple[Rule, str]] = [
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, _ in RULES), ids=lambda r: r.__name__)
-def test_dockerfile_keeps_rule(path: Path, rule: Rule) -> None:
+def test_dockerfile_keeps_rule(path, rule):
     assert rule(parse(path.read_text())) == []
 
 
 @pytest.mark.parametrize(("rule", "example"), RULES)
-def test_rule_finds_breach(rule: Rule, example: str) -> None:
+def test_rule_finds_breach(rule, example):
     assert rule(parse(example))
 
 
-def test_the_images_have_the_version_and_extras_of_the_package() -> None:
+def test_the_images_have_the_version_and_extras_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     texts = [path.read_text() for path in (*DOCKERFILES, ROOT / "docker" / "compose.yaml")]
     versions = re.findall(r'image\.version="([^"]+)"|image: modwatch/\w+:(\S+)', "\n".join(texts))
@@ -188,20 +188,20 @@ def test_the_images_have_the_version_and_extras_of_the_package() -> None:
     assert set(extras.split(",")) >= {"airflow", "celery", "console", "mlflow"}, "docs/deploy.md"
 
 
-def test_airflow_looks_for_dags_where_the_package_has_them() -> None:
+def test_airflow_looks_for_dags_where_the_package_has_them():
     texts = {path.stem: path.read_text() for path in DOCKERFILES}
     [python] = set(re.findall(r"FROM python:(\d+\.\d+)", texts["base"]))
     folder = f"/opt/venv/lib/python{python}/site-packages/modwatch/dags"
     assert f"DAGS_FOLDER={folder} " in texts["airflow"]
 
 
-def test_every_image_has_a_dockerfile() -> None:
+def test_every_image_has_a_dockerfile():
     names = {path.stem for path in DOCKERFILES}
     assert names >= {"base", "airflow", "console", "mlflow"}
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.stem)
-def test_builder_is_sent_what_is_copied_and_no_more(path: Path) -> None:
+def test_builder_is_sent_what_is_copied_and_no_more(path):
     """What the ignore file lets through is what the Dockerfile copies."""
     lines = path.with_name(f"{path.name}.dockerignore").read_text().splitlines()
     assert "*" in lines, "start from nothing"

@@ -19,7 +19,7 @@ VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
 @pytest.fixture(scope="module")
-def compose() -> Compose:
+def compose():
     return dict(yaml.safe_load((DOCKER / "compose.yaml").read_text()))
 
 
@@ -32,16 +32,16 @@ def real_settings(compose: Compose) -> list[str]:
     ]
 
 
-def test_compose_sets_real_settings_only(compose: Compose) -> None:
+def test_compose_sets_real_settings_only(compose):
     assert real_settings(compose) == []
 
 
 @pytest.mark.parametrize("name", ["MODWATCH_ALPHA", "MODWATCH_SOURCE__NONSENSE", "MODWATCH_"])
-def test_unknown_setting_is_found(name: str) -> None:
+def test_unknown_setting_is_found(name):
     assert real_settings({"services": {"a": {"environment": {name: "x"}}}})
 
 
-def test_every_secret_can_be_set_in_the_env_file(compose: Compose) -> None:
+def test_every_secret_can_be_set_in_the_env_file(compose):
     secrets = {
         f"MODWATCH_{name.upper()}"
         for name, field in Settings.model_fields.items()
@@ -51,14 +51,14 @@ def test_every_secret_can_be_set_in_the_env_file(compose: Compose) -> None:
     assert secrets <= handed_over
 
 
-def test_images_set_real_settings_only() -> None:
+def test_images_set_real_settings_only():
     texts = [path.read_text() for path in DOCKER.glob("*.Dockerfile")]
     names = {name for text in texts for name in re.findall(r"\b(MODWATCH_\w+)=", text)}
     assert names
     assert names <= SETTINGS
 
 
-def test_every_required_variable_stands_in_the_example() -> None:
+def test_every_required_variable_stands_in_the_example():
     """And none there has a value, or is not asked for."""
     used = VARIABLE.findall((DOCKER / "compose.yaml").read_text())
     required = {name for name, how, _ in used if how == "?"}
@@ -67,7 +67,7 @@ def test_every_required_variable_stands_in_the_example() -> None:
     assert not re.findall(r"^\w+=.+", example, re.MULTILINE)
 
 
-def test_optional_variables_stand_in_the_example_as_comments(compose: Compose) -> None:
+def test_optional_variables_stand_in_the_example_as_comments(compose):
     used = VARIABLE.findall((DOCKER / "compose.yaml").read_text())
     optional = {name for name, how, _ in used if how != "?"}
     handed_over = {
@@ -80,7 +80,7 @@ def test_optional_variables_stand_in_the_example_as_comments(compose: Compose) -
     assert optional | handed_over == set(re.findall(r"^#(\w+)=", example, re.MULTILINE))
 
 
-def test_settings_file_holds_settings_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_file_holds_settings_that_fit(monkeypatch):
     lines = (DOCKER / "modwatch.env").read_text().splitlines()
     pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     assert set(pairs) <= SETTINGS
@@ -103,14 +103,14 @@ def test_settings_file_holds_settings_that_fit(monkeypatch: pytest.MonkeyPatch) 
         ("mlflow.localhost.attacker.example:5000", False),
     ],
 )
-def test_mlflow_answers_to_its_own_names_alone(compose: Compose, host: str, allowed: bool) -> None:
+def test_mlflow_answers_to_its_own_names_alone(compose, host, allowed):
     from mlflow.server.security_utils import is_allowed_host_header
 
     names = compose["services"]["mlflow"]["environment"]["MLFLOW_SERVER_ALLOWED_HOSTS"]
     assert is_allowed_host_header(names.split(","), host) is allowed
 
 
-def test_the_executor_is_a_local_one_that_can_be_loaded(compose: Compose) -> None:
+def test_the_executor_is_a_local_one_that_can_be_loaded(compose):
     """Airflow reads it as a path of a class; a wrong one stops the scheduler."""
     from airflow.executors.local_executor import LocalExecutor
 
@@ -125,7 +125,7 @@ def test_the_executor_is_a_local_one_that_can_be_loaded(compose: Compose) -> Non
     assert issubclass(getattr(importlib.import_module(module), name), LocalExecutor)
 
 
-def test_secrets_are_as_long_as_signing_keys_should_be() -> None:
+def test_secrets_are_as_long_as_signing_keys_should_be():
     """A key for HMAC with SHA-512 has 64 bytes or more (RFC 7518), or Airflow warns."""
     [size] = re.findall(r"openssl rand -hex (\d+)", (DOCKER / ".env.example").read_text())
     assert 2 * int(size) >= 64

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -22,7 +21,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
+def server():
     with HTTPServer(("127.0.0.1", 0), _Answer) as http:
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -40,9 +39,9 @@ def status_of(url: str) -> int:
 
 
 @pytest.mark.parametrize(("answer", "status"), [(200, 0), (404, 1), (503, 1), (302, 1)])
-def test_only_200_is_healthy(server: str, answer: int, status: int) -> None:
+def test_only_200_is_healthy(server, answer, status):
     assert status_of(f"{server}/{answer}") == status
 
 
-def test_no_one_listening_is_unhealthy(server: str) -> None:
+def test_no_one_listening_is_unhealthy(server):
     assert status_of("http://127.0.0.1:1/200") == 1

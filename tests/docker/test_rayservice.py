@@ -18,12 +18,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def service() -> dict[str, Any]:
+def service():
     return dict(yaml.safe_load((ROOT / "docker" / "rayservice.yaml").read_text()))
 
 
 @pytest.fixture(scope="module")
-def config(service: dict[str, Any]) -> ServeDeploySchema:
+def config(service):
     return ServeDeploySchema.model_validate(yaml.safe_load(service["spec"]["serveConfigV2"]))
 
 
@@ -34,7 +34,7 @@ def pods(service: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield group["groupName"], group["template"]["spec"]
 
 
-def test_the_application_is_loaded_and_takes_its_arguments(config: ServeDeploySchema) -> None:
+def test_the_application_is_loaded_and_takes_its_arguments(config):
     [application] = config.applications
     assert import_attr(application.import_path) is build
     options = RayOptions.model_validate(application.args)
@@ -44,9 +44,7 @@ def test_the_application_is_loaded_and_takes_its_arguments(config: ServeDeploySc
     assert deployment._deployment_config.autoscaling_config.max_replicas == 4
 
 
-def test_there_is_a_node_for_every_replica(
-    service: dict[str, Any], config: ServeDeploySchema
-) -> None:
+def test_there_is_a_node_for_every_replica(service, config):
     options = RayOptions.model_validate(config.applications[0].args)
     [group] = service["spec"]["rayClusterConfig"]["workerGroupSpecs"]
     assert (group["minReplicas"], group["maxReplicas"]) == (options.replicas, options.max_replicas)
@@ -57,7 +55,7 @@ def test_there_is_a_node_for_every_replica(
     assert group["template"]["spec"]["terminationGracePeriodSeconds"] > options.drain_seconds
 
 
-def test_the_image_is_built_here_and_has_ray(service: dict[str, Any]) -> None:
+def test_the_image_is_built_here_and_has_ray(service):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     images = {container["image"] for _, pod in pods(service) for container in pod["containers"]}
     assert images == {f"modwatch/serving:{project['version']}"}
@@ -68,7 +66,7 @@ def test_the_image_is_built_here_and_has_ray(service: dict[str, Any]) -> None:
     assert service["spec"]["rayClusterConfig"]["rayVersion"] == version
 
 
-def test_pods_set_real_settings_and_no_secret(service: dict[str, Any]) -> None:
+def test_pods_set_real_settings_and_no_secret(service):
     known = {f"MODWATCH_{name.upper()}" for name in Settings.model_fields}
     for name, pod in pods(service):
         for container in pod["containers"]:
@@ -81,7 +79,7 @@ def test_pods_set_real_settings_and_no_secret(service: dict[str, Any]) -> None:
             assert all("secretKeyRef" in variables[secret]["valueFrom"] for secret in secrets)
 
 
-def test_pods_are_confined_and_limited(service: dict[str, Any]) -> None:
+def test_pods_are_confined_and_limited(service):
     for name, pod in pods(service):
         user = pod["securityContext"]
         assert user["runAsNonRoot"], name
@@ -96,7 +94,7 @@ def test_pods_are_confined_and_limited(service: dict[str, Any]) -> None:
             assert mounts == {volume["name"] for volume in pod["volumes"]}
 
 
-def test_probes_ask_by_a_program_of_the_image(service: dict[str, Any]) -> None:
+def test_probes_ask_by_a_program_of_the_image(service):
     copied = (ROOT / "docker" / "base.Dockerfile").read_text()
     for _, pod in pods(service):
         for container in pod["containers"]:
@@ -106,5 +104,5 @@ def test_probes_ask_by_a_program_of_the_image(service: dict[str, Any]) -> None:
                 assert f"docker/{script} /opt/modwatch/" in copied
 
 
-def test_the_cluster_asks_for_its_token(service: dict[str, Any]) -> None:
+def test_the_cluster_asks_for_its_token(service):
     assert service["spec"]["rayClusterConfig"]["authOptions"] == {"mode": "token"}

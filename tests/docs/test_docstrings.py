@@ -17,10 +17,10 @@ def run_examples(paths: list[Path]) -> None:
     assert done.returncode == 0, done.stdout[-5_000:]
 
 
-def test_examples_run() -> None:
+def test_examples_run():
     rooms = sorted(path for path in (SOURCE / "modwatch").iterdir() if path.is_dir())
     run_examples([room for room in rooms if room.name not in (*SLOW, "__pycache__")])
 
 
-def test_examples_of_rooms_that_are_slow_to_import_run(services: None) -> None:
+def test_examples_of_rooms_that_are_slow_to_import_run(services):
     run_examples([*(SOURCE / "modwatch" / room for room in SLOW), SOURCE / "modwatch_lab"])

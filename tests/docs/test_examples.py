@@ -16,7 +16,7 @@ README = DOCS.parent / "README.md"
 PAGES = [README, *sorted(path for path in DOCS.rglob("*.md") if ">>> " in path.read_text())]
 
 
-def test_the_roles_have_examples() -> None:
+def test_the_roles_have_examples():
     assert {path.stem for path in PAGES} >= {"getting-started", "data-scientists"}
 
 
@@ -30,16 +30,14 @@ def examples(page: Path) -> doctest.DocTest:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(page, monkeypatch):
     monkeypatch.setenv("MODWATCH_DATA", str(published_folder()))
     result = doctest.DocTestRunner().run(examples(page))
     assert result.attempted
     assert result.failed == 0, f"{result.failed} examples of {page.name} fail; see above"
 
 
-def test_examples_of_published_files_are_left_out_without_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_of_published_files_are_left_out_without_them(tmp_path, monkeypatch):
     page = DOCS / "groups.md"
     assert "xhate_stability" in {corpus for _, corpus in PUBLISHED.findall(page.read_text())}
     monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
@@ -49,7 +47,7 @@ def test_examples_of_published_files_are_left_out_without_them(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples_import_public_names(page: Path) -> None:
+def test_examples_import_public_names(page):
     lines = re.findall(r"^>>> ((?:from|import) .*)$", page.read_text(), re.MULTILINE)
     for node in ast.parse("\n".join(lines)).body:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("modwatch"):

@@ -19,7 +19,7 @@ def block(language: str) -> str:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
+def site(tmp_path):
     """The folder of an installation that has nothing but the package of the page."""
     folder = tmp_path / "site"
     metadata = folder / "tickets-1.0.dist-info"
@@ -43,7 +43,7 @@ def modwatch(site: Path, *arguments: str, **variables: str) -> "subprocess.Compl
     return subprocess.run(command, env=env, cwd=site, capture_output=True, text=True, check=False)
 
 
-def test_the_source_of_the_page_is_configured_checked_and_read(site: Path) -> None:
+def test_the_source_of_the_page_is_configured_checked_and_read(site):
     named = dict(re.findall(r"(MODWATCH_\w+)=(\S+)", block("bash")))
     shown = modwatch(site, "settings", **named)
     assert re.search(
@@ -58,7 +58,7 @@ def test_the_source_of_the_page_is_configured_checked_and_read(site: Path) -> No
     )
 
 
-def test_an_entry_point_that_is_no_kind_of_source_is_named(site: Path) -> None:
+def test_an_entry_point_that_is_no_kind_of_source_is_named(site):
     points = site / "tickets-1.0.dist-info" / "entry_points.txt"
     sql, ours = "modwatch.data.sources.settings:SqlSourceSettings", "tickets:TicketSettings"
     for name, value, problem in (

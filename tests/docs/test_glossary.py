@@ -20,16 +20,16 @@ def exists(name: str) -> bool:
     return True
 
 
-def test_its_names_exist(services: None) -> None:
+def test_its_names_exist(services):
     assert len(NAMES) > 50
     assert [name for name in NAMES if not exists(name)] == []
 
 
-def test_entries_are_in_order_and_unique() -> None:
+def test_entries_are_in_order_and_unique():
     terms = [unicodedata.normalize("NFKD", term.casefold()) for term, _ in ENTRIES]
     assert terms == sorted(set(terms))
     assert len(terms) > 50
 
 
-def test_each_entry_says_where_it_lives() -> None:
+def test_each_entry_says_where_it_lives():
     assert [term for term, text in ENTRIES if not PLACE.search(text)] == []

@@ -19,7 +19,7 @@ NAMES = {page: set(re.findall(r"`(modwatch\.[\w.]+)`", text)) for page, text in 
 
 
 @pytest.mark.parametrize("name", sorted(set().union(*NAMES.values())))
-def test_name_exists(name: str) -> None:
+def test_name_exists(name):
     try:
         importlib.import_module(name)
     except ModuleNotFoundError:
@@ -28,7 +28,7 @@ def test_name_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize("package", PAGES)
-def test_every_public_function_is_explained(package: str) -> None:
+def test_every_public_function_is_explained(package):
     module = importlib.import_module(package)
     functions = {
         f"{package}.{name}" for name in module.__all__ if inspect.isfunction(getattr(module, name))
@@ -37,6 +37,6 @@ def test_every_public_function_is_explained(package: str) -> None:
 
 
 @pytest.mark.parametrize("page", TEXT)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#:]+)\)", TEXT[page]):
         assert (DOCS / link).exists(), f"{link}: mend docs/{page}"

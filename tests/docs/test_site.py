@@ -22,7 +22,7 @@ _SPEC.loader.exec_module(hooks)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, services: None) -> Path:
+def site(tmp_path_factory, services):
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
@@ -53,32 +53,32 @@ def words(site: Path, page: str) -> str:
         ("routing", "modwatch.routing"),
     ],
 )
-def test_the_reference_has_every_public_name(site: Path, page: str, package: str) -> None:
+def test_the_reference_has_every_public_name(site, page, package):
     anchors = re.findall(r'id="([^"]+)"', (site / "api" / f"{page}.html").read_text())
     public = importlib.import_module(package).__all__
     missing = [name for name in public if f"{package}.{name}" not in anchors]
     assert not missing, f"docs/api/{page}.md lacks {missing}"
 
 
-def test_the_reference_has_every_error(site: Path) -> None:
+def test_the_reference_has_every_error(site):
     anchors = re.findall(r'id="([^"]+)"', (site / "api" / "errors.html").read_text())
     named = {name for name, item in vars(errors).items() if isinstance(item, type)}
     assert {f"modwatch.common.errors.{name}" for name in named} <= set(anchors)
 
 
-def test_the_settings_page_has_every_setting(site: Path) -> None:
+def test_the_settings_page_has_every_setting(site):
     text = words(site, "settings.html")
     for name in Settings.model_fields:
         assert f"MODWATCH_{name.upper()}" in text
 
 
-def test_the_command_page_has_every_command(site: Path) -> None:
+def test_the_command_page_has_every_command(site):
     text = words(site, "cli.html")
     for name in ("console", "queue verify-log", "audit validate-dsa", "airflow dags-folder"):
         assert f"Usage: modwatch {name} " in text
 
 
-def test_the_navigation_has_every_decision(site: Path) -> None:
+def test_the_navigation_has_every_decision(site):
     page = (site / "index.html").read_text()
     for path in (ROOT / "docs" / "decisions").glob("0*.md"):
         assert f"decisions/{path.stem}.html" in page
@@ -98,16 +98,14 @@ def test_the_navigation_has_every_decision(site: Path) -> None:
         ("<style>a { background: url(//cdn.example/x) }</style>", "loads //cdn.example/x"),
     ],
 )
-def test_a_broken_link_or_foreign_resource_is_found(
-    tmp_path: Path, html: str, problem: str
-) -> None:
+def test_a_broken_link_or_foreign_resource_is_found(tmp_path, html, problem):
     (tmp_path / "other.html").write_text('<h1 id="here">Here</h1>')
     (tmp_path / "page.html").write_text(html)
     [found] = hooks.problems(tmp_path)
     assert found.startswith(f"page.html {problem}")
 
 
-def test_a_sound_page_has_no_problem(tmp_path: Path) -> None:
+def test_a_sound_page_has_no_problem(tmp_path):
     (tmp_path / "other.html").write_text('<h1 id="here">Here</h1>')
     links = ("other.html", "other.html#here", "#top", "https://example.org/paper", "mailto:a@b.org")
     text = "".join(f'<a href="{link}">x</a>' for link in links)
@@ -115,13 +113,13 @@ def test_a_sound_page_has_no_problem(tmp_path: Path) -> None:
     assert hooks.problems(tmp_path) == []
 
 
-def test_a_stylesheet_that_loads_a_font_is_found(tmp_path: Path) -> None:
+def test_a_stylesheet_that_loads_a_font_is_found(tmp_path):
     (tmp_path / "a.css").write_text("@font-face { src: url('https://fonts.example/f.woff2') }")
     [found] = hooks.problems(tmp_path)
     assert found == "a.css loads https://fonts.example/f.woff2 from another host"
 
 
-def test_examples_and_comments_of_the_sources_become_markdown() -> None:
+def test_examples_and_comments_of_the_sources_become_markdown():
     spec = importlib.util.spec_from_file_location("docstrings", ROOT / ".ci" / "docstrings.py")
     docstrings = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(docstrings)

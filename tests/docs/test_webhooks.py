@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,7 +23,7 @@ EVENT, _ = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE
 
 
 @pytest.fixture
-def receiver() -> dict[str, Any]:
+def receiver():
     """What the page's receiver defines."""
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, Any] = {}
@@ -49,9 +49,7 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 @pytest.fixture
-def tell(
-    receiver: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Answer]]:
+def tell(receiver, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving(receiver["Receiver"]) as url:
 
@@ -69,9 +67,7 @@ def tell(
         yield send
 
 
-def test_the_receiver_takes_what_is_genuine(
-    receiver: dict[str, Any], tell: Callable[..., Answer]
-) -> None:
+def test_the_receiver_takes_what_is_genuine(receiver, tell):
     assert tell(EVENT) == Answer(status=204)
     assert receiver["latest"] == {("2026-01-05", "c-4711"): EVENT}
 
@@ -85,14 +81,12 @@ def test_the_receiver_takes_what_is_genuine(
         {"clock": lambda: 0.0},
     ],
 )
-def test_the_receiver_refuses_what_is_forged_or_old(
-    receiver: dict[str, Any], tell: Callable[..., Answer], changes: dict[str, Any]
-) -> None:
+def test_the_receiver_refuses_what_is_forged_or_old(receiver, tell, changes):
     assert tell(EVENT, **changes).problem == "answer 401"
     assert receiver["latest"] == {}
 
 
-def test_the_receiver_refuses_what_is_not_signed_at_all(receiver: dict[str, Any]) -> None:
+def test_the_receiver_refuses_what_is_not_signed_at_all(receiver):
     verified = receiver["verified"]
     assert verified({}, b"{}") is None
     sent = {"webhook-id": "k", "webhook-timestamp": str(time.time())}
@@ -104,22 +98,20 @@ def test_the_receiver_refuses_what_is_not_signed_at_all(receiver: dict[str, Any]
     assert verified(sent | {"webhook-signature": "v1,AAAA"}, b"\xff") is None
 
 
-def test_the_receiver_drops_repetitions_and_what_was_overtaken(
-    receiver: dict[str, Any], tell: Callable[..., Answer]
-) -> None:
+def test_the_receiver_drops_repetitions_and_what_was_overtaken(receiver, tell):
     later = EVENT | {"event": "changed", "label": 0, "sequence": 2}
     for event in (EVENT, EVENT, later, EVENT):
         assert not tell(event).problem
     assert list(receiver["latest"].values()) == [later]
 
 
-def test_every_field_is_explained() -> None:
+def test_every_field_is_explained():
     section = PAGE.partition("## The event")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(EVENT)
     assert EVENT["schema_version"] == SCHEMA_VERSION
 
 
-def test_the_numbers_are_those_of_the_code() -> None:
+def test_the_numbers_are_those_of_the_code():
     hours = delivery.DEAD_AFTER.total_seconds() / 3600
     pause = delivery.LONGEST_PAUSE.total_seconds() / 3600
     for sentence in (
@@ -131,6 +123,6 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert sentence in PAGE, f"{sentence}: mend docs/webhooks.md"
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_somewhere():
     for link in re.findall(r"\]\(([^)#:]+)\)", PAGE):
         assert (ROOT / "docs" / link).exists(), f"{link}: mend docs/webhooks.md"

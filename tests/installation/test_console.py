@@ -2,9 +2,8 @@
 
 import gc
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -26,7 +25,7 @@ PLUGIN = Path(__file__).parents[2] / "plugins" / "modwatch_plugin.py"
 
 
 @pytest.fixture
-def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
+def home(install, monkeypatch):
     made = install()
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)
@@ -34,7 +33,7 @@ def home(install: Install, monkeypatch: pytest.MonkeyPatch) -> Installation:
 
 
 @pytest.fixture
-def airflow(home: Installation) -> Iterator[TestClient]:
+def airflow(home):
     """What Airflow does with the plugin's application, and a page of its own."""
     root = FastAPI()
     console = MountedConsole()
@@ -49,7 +48,7 @@ def airflow(home: Installation) -> Iterator[TestClient]:
     console.close()
 
 
-def test_inside_airflow_every_endpoint_asks_who_it_is(airflow: TestClient) -> None:
+def test_inside_airflow_every_endpoint_asks_who_it_is(airflow):
     schema = airflow.get(f"{AIRFLOW_PREFIX}/api/v1/openapi.json").json()
     asked = 0
     for path, methods in schema["paths"].items():
@@ -65,9 +64,7 @@ def test_inside_airflow_every_endpoint_asks_who_it_is(airflow: TestClient) -> No
     assert asked > 5
 
 
-def test_inside_airflow_people_log_in_at_the_prefix(
-    airflow: TestClient, home: Installation
-) -> None:
+def test_inside_airflow_people_log_in_at_the_prefix(airflow, home):
     with open_resources() as resources:
         token = issue_token(
             resources.database, create_moderator(resources.database, "ann", "moderator").id
@@ -85,7 +82,7 @@ def test_inside_airflow_people_log_in_at_the_prefix(
 
 
 @pytest.fixture
-def plugin(home: Installation) -> Any:
+def plugin(home):
     spec = importlib.util.spec_from_file_location("modwatch_plugin", PLUGIN)
     assert spec is not None
     assert spec.loader is not None
@@ -94,15 +91,13 @@ def plugin(home: Installation) -> Any:
     return module.ModwatchPlugin
 
 
-def test_the_plugin_opens_nothing_until_it_is_asked(home: Installation, plugin: Any) -> None:
+def test_the_plugin_opens_nothing_until_it_is_asked(home, plugin):
     mounted = [app["url_prefix"] for app in plugin.fastapi_apps]
     assert mounted == [AIRFLOW_PREFIX, OPS_PREFIX]
     assert not (home.home / "postgres").exists()
 
 
-def test_every_link_that_the_plugin_adds_to_airflow_opens(
-    home: Installation, plugin: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_link_that_the_plugin_adds_to_airflow_opens(home, plugin, monkeypatch):
     """And has figures: nothing is unknown, though no day was run. No connection is left."""
     security = "airflow.api_fastapi.core_api.security.requires_access_view"
     monkeypatch.setattr(security, lambda _: lambda: None)  # Airflow's own log-in
@@ -123,13 +118,13 @@ def test_every_link_that_the_plugin_adds_to_airflow_opens(
     assert opened == {"Modwatch": (200, ""), "Review": (303, "./login")}
 
 
-def test_https_makes_the_cookies_secure(home: Installation) -> None:
+def test_https_makes_the_cookies_secure(home):
     with open_resources(home.settings) as resources:
         assert console_options(resources, "https://mods.example.org").secure_cookies
         assert not console_options(resources, "http://127.0.0.1:8090").secure_cookies
 
 
-def test_the_provider_sends_people_back_to_this_console(install: Install) -> None:
+def test_the_provider_sends_people_back_to_this_console(install):
     made = install(
         "with_oidc", oidc_issuer="https://id.example.org", oidc_client_id="modwatch",
         oidc_roles={"mods": "moderator"},
@@ -140,15 +135,13 @@ def test_the_provider_sends_people_back_to_this_console(install: Install) -> Non
     assert oidc.redirect_url == "https://mods.example.org/oidc/callback"
 
 
-def test_without_a_webhook_nothing_is_posted(home: Installation) -> None:
+def test_without_a_webhook_nothing_is_posted(home):
     with open_resources() as resources:
         assert deliverer(resources).channels == {}
         assert not deliverer(resources).once()
 
 
-def test_a_console_that_cannot_begin_leaves_no_connection_behind(
-    home: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_console_that_cannot_begin_leaves_no_connection_behind(home, monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_QUEUE_RULES", str(tmp_path / "none.toml"))
     root = FastAPI()
     root.mount(AIRFLOW_PREFIX, MountedConsole())

@@ -14,7 +14,6 @@ import pytest
 from modwatch.cli.main import main
 from modwatch.common.errors import SettingsError
 from modwatch.installation.init import Dialogue
-from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings
 from modwatch.settings.file import apply_settings_file
 
@@ -23,7 +22,7 @@ DAYS = [dt.date(2026, 3, day) for day in (1, 2, 3)]
 
 
 @pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _clean(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -74,9 +73,7 @@ def read_days(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "folder", "by_day"])
-def test_files_of_every_format(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_every_format(kind, tmp_path, capsys, monkeypatch):
     rows, folder = comments(), tmp_path / "in"
     folder.mkdir()
     given = folder if kind in ("folder", "by_day") else folder / f"all.{kind}"
@@ -97,9 +94,7 @@ def test_files_of_every_format(
     assert ("{dt}" in os.environ["MODWATCH_SOURCE__PATH"]) == (kind == "by_day")
 
 
-def test_files_of_days_in_another_zone_are_read_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_days_in_another_zone_are_read_together(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = comments("%d.%m.%Y %H:%M")
@@ -119,13 +114,7 @@ def test_files_of_days_in_another_zone_are_read_together(
         ("%s", "INTEGER"),
     ],
 )
-def test_a_sqlite_file(
-    form: str,
-    declared: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_sqlite_file(form, declared, tmp_path, capsys, monkeypatch):
     with sqlite3.connect(tmp_path / "forum.db") as connection:
         connection.execute(f'CREATE TABLE "the posts" (id TEXT, body TEXT, posted {declared})')
         rows = [tuple(row.values()) for row in comments(form)]
@@ -138,12 +127,7 @@ def test_a_sqlite_file(
 
 
 @pytest.mark.parametrize("declared", ["timestamptz", "timestamp", "text", "bigint"])
-def test_a_table_of_postgresql(
-    declared: str,
-    path_server: EmbeddedServer,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_table_of_postgresql(declared, path_server, capsys, monkeypatch):
     from sqlalchemy import create_engine, text
 
     url = path_server.url(f"own_{declared}")
@@ -162,9 +146,7 @@ def test_a_table_of_postgresql(
     assert read_days(monkeypatch) == [24, 24, 24]
 
 
-def test_the_order_of_day_and_month_is_never_guessed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_of_day_and_month_is_never_guessed(tmp_path, capsys, monkeypatch):
     write_csv(tmp_path / "a.csv", comments("%d/%m/%Y %H:%M"))
     shown = run_init(capsys, "a.csv", status=1)
     assert "add --day-first or --month-first" in shown
@@ -173,9 +155,7 @@ def test_the_order_of_day_and_month_is_never_guessed(
     assert read_days(monkeypatch) == [24, 24, 24]
 
 
-def test_scores_of_a_column_are_proposed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_of_a_column_are_proposed(tmp_path, capsys, monkeypatch):
     rows = [{**row, "toxicity": 0.25} for row in comments()]
     write_csv(tmp_path / "a.csv", rows)
     run_init(capsys, "a.csv")
@@ -201,9 +181,7 @@ def test_scores_of_a_column_are_proposed(
         (["c.csv"], "the first line of"),
     ],
 )
-def test_what_cannot_be_read_is_stated(
-    arguments: list[str], message: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_read_is_stated(arguments, message, tmp_path, capsys):
     form = "%Y-%m-%d %H:%M" if message is None else "%Y-%m-%dT%H:%M:%SZ"
     write_csv(tmp_path / "a.csv", comments(form))
     write_csv(tmp_path / "b.csv", [{**row, "id": "1"} for row in comments()])
@@ -214,9 +192,7 @@ def test_what_cannot_be_read_is_stated(
     assert not Path("forun.db").exists()
 
 
-def test_a_file_of_excel_with_strange_headers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_excel_with_strange_headers(tmp_path, capsys, monkeypatch):
     strange = {"Grad (°C)": 20, f"<script>{MARK}</script>": "x", f"{MARK}, {'x' * 40}": "x"}
     rows = [{**row, **strange, "Kanal": "app", "Sprache": "de"} for row in comments()]
     rows[0].update(Kanal="web", Sprache="fr")
@@ -230,9 +206,7 @@ def test_a_file_of_excel_with_strange_headers(
     assert read_days(monkeypatch) == [24, 24, 24]
 
 
-def test_a_column_with_a_strange_name_is_chosen_by_its_position(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_column_with_a_strange_name_is_chosen_by_its_position(tmp_path, capsys, monkeypatch):
     strange = f"{MARK}'s <b>times</b>, all of them; in UTC"
     rows = [{"id": r["id"], "body": r["body"], strange: r["posted"]} for r in comments()]
     write_csv(tmp_path / "a.csv", rows)
@@ -243,18 +217,14 @@ def test_a_column_with_a_strange_name_is_chosen_by_its_position(
 
 
 @pytest.mark.parametrize("strange", [" ", "tab\tof", "nul\0", "caf\udce9"])
-def test_a_column_whose_name_no_setting_can_hold_is_not_chosen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], strange: str
-) -> None:
+def test_a_column_whose_name_no_setting_can_hold_is_not_chosen(tmp_path, capsys, strange):
     rows = [{**row, strange: "de"} for row in comments()]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     shown = run_init(capsys, "a.jsonl", "--column", "language=column 4", status=1)
     assert "there is no column 'column 4'" in shown
 
 
-def test_the_next_commands_name_a_settings_file_of_another_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_next_commands_name_a_settings_file_of_another_name(tmp_path, capsys):
     write_csv(tmp_path / "a.csv", comments())
     named = "MODWATCH_SETTINGS_FILE=v.env modwatch"
     shown = run_init(capsys, "a.csv", "--output", "v.env")
@@ -264,18 +234,14 @@ def test_the_next_commands_name_a_settings_file_of_another_name(
     assert "the settings file gone/v.env cannot be written" in shown
 
 
-def test_a_settings_file_is_not_replaced_unasked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_settings_file_is_not_replaced_unasked(tmp_path, capsys):
     write_csv(tmp_path / "a.csv", comments())
     Path("modwatch.env").write_text("MODWATCH_HOME=/mine\n")
     assert "modwatch.env exists" in run_init(capsys, "a.csv", status=1)
     assert Path("modwatch.env").read_text() == "MODWATCH_HOME=/mine\n"
 
 
-def test_questions_are_asked_with_their_proposals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_questions_are_asked_with_their_proposals(tmp_path, capsys, monkeypatch):
     write_csv(tmp_path / "a.csv", comments("%d/%m/%Y %H:%M"))
     asked: list[str] = []
     answers = iter(["", "", "", "week", "day", "Europe/Berlin", ""])
@@ -293,6 +259,6 @@ def test_questions_are_asked_with_their_proposals(
     assert "ASSUME_TIMEZONE=Europe/Berlin" in Path("modwatch.env").read_text()
 
 
-def test_without_a_terminal_the_option_is_named(tmp_path: Path) -> None:
+def test_without_a_terminal_the_option_is_named(tmp_path):
     with pytest.raises(SettingsError, match="add --timezone"):
         Dialogue(yes=False).ask("Zone", "UTC", "--timezone")

@@ -21,7 +21,6 @@ from sqlalchemy import create_engine, text
 from modwatch.cli.main import main
 from modwatch.common.account import Account
 from modwatch.data.validation.comments import validate_comments
-from modwatch.review.embedded import EmbeddedServer
 from modwatch.settings import load_settings
 from modwatch.settings.file import apply_settings_file
 
@@ -37,14 +36,14 @@ PLAIN = [[row[0], f"the {MARK} remark {number}", row[2]] for number, row in enum
 
 
 @pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _clean(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def init(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def init(capsys, monkeypatch):
     """Run `init` without a question; return what it printed, which no comment is in."""
 
     def run(*arguments: str, status: int = 0) -> str:
@@ -119,7 +118,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("form", "encoding"), FORMS)
-def test_texts_of_every_dialect(form: str, encoding: str, init: Callable[..., str]) -> None:
+def test_texts_of_every_dialect(form, encoding, init):
     Path("a.csv").write_bytes(TEXTS[form].encode(encoding))
     shown = init("a.csv")
     rows = 120 if form == "repeated header" else 60
@@ -127,7 +126,7 @@ def test_texts_of_every_dialect(form: str, encoding: str, init: Callable[..., st
     assert read_day()[1] == rows
 
 
-def test_another_dialect_is_shown(init: Callable[..., str]) -> None:
+def test_another_dialect_is_shown(init):
     Path("a.csv").write_text(TEXTS["unquoted"])
     assert "Text is read with '|' between fields, no quotation marks.\n" in init("a.csv")
     Path("a.csv").write_text(TEXTS["backslash"])
@@ -136,7 +135,7 @@ def test_another_dialect_is_shown(init: Callable[..., str]) -> None:
     assert "between fields" not in init("a.csv")
 
 
-def test_the_dialect_can_be_set(init: Callable[..., str]) -> None:
+def test_the_dialect_can_be_set(init):
     Path("a.csv").write_text(joined("~", [[r[0], f"a {MARK} 5' nail", r[2]] for r in ROWS]))
     shown = init("a.csv", status=1)
     assert "--delimiter: the first line names only one" in shown
@@ -154,7 +153,7 @@ def test_the_dialect_can_be_set(init: Callable[..., str]) -> None:
     assert "must be one character" in init("a.txt", "--delimiter", "~~", status=1)
 
 
-def test_dumps_of_databases(init: Callable[..., str]) -> None:
+def test_dumps_of_databases(init):
     Path("outfile.txt").write_text(joined("\t", DUMP))  # MySQL INTO OUTFILE with names before it
     init("outfile.txt")
     assert read_day()[1] == 60
@@ -279,13 +278,13 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_the_cause_is_named(name: str, tmp_path: Path, init: Callable[..., str]) -> None:
+def test_the_cause_is_named(name, tmp_path, init):
     content, message = CAUSES[name]
     Path(name).write_bytes(content)
     assert message in init(name, status=1).replace(f"{tmp_path}", "")
 
 
-def test_what_helps_without_an_id_or_a_time_is_named(init: Callable[..., str]) -> None:
+def test_what_helps_without_an_id_or_a_time_is_named(init):
     Path("a.csv").write_text(written(rows=[["1", *row[1:]] for row in ROWS]))
     shown = init("a.csv", status=1)
     assert "no column can be the id; add --column comment_id=COLUMN, or of files --gen" in shown
@@ -295,7 +294,7 @@ def test_what_helps_without_an_id_or_a_time_is_named(init: Callable[..., str]) -
     assert "or of files --day DATE as the day of all rows" in shown
 
 
-def test_a_few_rows_in_quarantine_are_stated(init: Callable[..., str]) -> None:
+def test_a_few_rows_in_quarantine_are_stated(init):
     rows = [[r[0], " " if number < 3 else r[1], r[2]] for number, r in enumerate(ROWS)]
     rows[5][0], rows[7] = rows[4][0], [*rows[7], "more"]
     Path("a.csv").write_text(written(rows=rows))
@@ -310,7 +309,7 @@ def test_a_few_rows_in_quarantine_are_stated(init: Callable[..., str]) -> None:
     assert read_day()[1] == 55
 
 
-def test_rows_of_every_file_are_tried(init: Callable[..., str]) -> None:
+def test_rows_of_every_file_are_tried(init):
     Path("in").mkdir()
     for number in range(5):
         ids = [[f"{number}-{row[0]}", *row[1:]] for row in ROWS]
@@ -344,7 +343,7 @@ TIMES = {
 
 
 @pytest.mark.parametrize("form", TIMES)
-def test_times_are_proposed(form: str, init: Callable[..., str]) -> None:
+def test_times_are_proposed(form, init):
     times = [dt.datetime(2026, 3, 13, number % 24, tzinfo=dt.UTC) for number in range(60)]
     rows = [[*row[:2], time.strftime(form)] for row, time in zip(ROWS, times, strict=True)]
     Path("a.csv").write_text(written(rows=rows))
@@ -355,7 +354,7 @@ def test_times_are_proposed(form: str, init: Callable[..., str]) -> None:
     assert [row["created_at"].replace(microsecond=0) for row in found] == times
 
 
-def test_the_format_of_times_can_be_set(init: Callable[..., str]) -> None:
+def test_the_format_of_times_can_be_set(init):
     rows = [[*row[:2], f"{number % 24:02}h on 13 of March 2026"] for number, row in enumerate(ROWS)]
     Path("a.csv").write_text(written(rows=rows))
     init("a.csv", status=1)
@@ -365,7 +364,7 @@ def test_the_format_of_times_can_be_set(init: Callable[..., str]) -> None:
     assert "no column can be the time" in init("a.csv", "--time-format", "%d.%m.%Y", status=1)
 
 
-def test_ids_are_generated(init: Callable[..., str]) -> None:
+def test_ids_are_generated(init):
     Path("in/more").mkdir(parents=True)
     same = [[MARK, "2026-03-13T08:00:00Z"]] * 30
     for path in ("in/a.csv", "in/more/a.csv"):
@@ -381,7 +380,7 @@ def test_ids_are_generated(init: Callable[..., str]) -> None:
     assert [r["comment_id"] for r in read_day()[0]] == [r["comment_id"] for r in first]
 
 
-def test_a_day_stands_for_times(init: Callable[..., str]) -> None:
+def test_a_day_stands_for_times(init):
     rows = [row[:2] for row in ROWS]
     Path("a.csv").write_text(written(rows=rows).replace(",posted", ""))
     init("a.csv", "--day", "2026-03-13")
@@ -392,7 +391,7 @@ def test_a_day_stands_for_times(init: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("given", ["in", "in/{dt}.csv"])
-def test_the_day_of_the_file_stands_for_times(given: str, init: Callable[..., str]) -> None:
+def test_the_day_of_the_file_stands_for_times(given, init):
     Path("in").mkdir()
     for number in (12, 13):
         lines = [[f"{number}-{row[0]}", row[1]] for row in ROWS]
@@ -406,7 +405,7 @@ def test_the_day_of_the_file_stands_for_times(given: str, init: Callable[..., st
     assert {row["created_at"].date() for row in found} == {DAY}
 
 
-def test_the_label_is_that_of_most_votes(init: Callable[..., str]) -> None:
+def test_the_label_is_that_of_most_votes(init):
     votes = {"yes,no,1": 1, "no,false,": 0, "1,0,": None, ",,": None, "nein,ja,ja": 1}
     lines = [f"{n},a {MARK},2026-03-13,{text}" for n, text in enumerate(votes)]
     Path("a.csv").write_text("\n".join(["id,body,posted,ann,ben,cem", *lines, ""]))
@@ -433,7 +432,7 @@ KINDS: dict[str, tuple[str, pa.DataType | None, Callable[[int], object]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parquet_of_every_type(kind: str, init: Callable[..., str]) -> None:
+def test_parquet_of_every_type(kind, init):
     column, type_, make = KINDS[kind]
     arrays = {name: pa.array([row[at] for row in ROWS]) for at, name in enumerate(HEADER)}
     if type_ is None:
@@ -452,7 +451,7 @@ def test_parquet_of_every_type(kind: str, init: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv.gz", "a.csv", "a.json.zst", "a.xlsx"])
-def test_other_files(name: str, init: Callable[..., str]) -> None:
+def test_other_files(name, init):
     lines = [{**line, "lang": float("nan"), "user": None} for line in LINES]
     content = {
         "a.json": json.dumps(lines, indent=2).encode(),
@@ -476,7 +475,7 @@ def zstd(content: bytes) -> bytes:
     return file.getvalue().to_pybytes()
 
 
-def test_typed_values_of_sqlite(init: Callable[..., str]) -> None:
+def test_typed_values_of_sqlite(init):
     with sqlite3.connect("forum.db") as connection:
         connection.execute("CREATE TABLE posts (id BLOB, body BLOB, posted TEXT, prob REAL)")
         rows = [
@@ -497,7 +496,7 @@ def test_typed_values_of_sqlite(init: Callable[..., str]) -> None:
     assert "--generate-ids is for files" in init("forum.db", "--generate-ids", status=1)
 
 
-def test_typed_values_of_postgresql(path_server: EmbeddedServer, init: Callable[..., str]) -> None:
+def test_typed_values_of_postgresql(path_server, init):
     url = path_server.url("own_types")
     engine = create_engine(url)
     with engine.begin() as connection:
@@ -519,7 +518,7 @@ def test_typed_values_of_postgresql(path_server: EmbeddedServer, init: Callable[
     assert all(row["text"].startswith("a remark ") for row in rows)
 
 
-def test_right_files_stay_right(init: Callable[..., str]) -> None:
+def test_right_files_stay_right(init):
     big = [[f"{2**60 + number}", *row[1:]] for number, row in enumerate(ROWS)]
     Path("big_ids.csv").write_text(written(rows=big))
     Path("cr.csv").write_text(CSV.replace("\n", "\r"))
@@ -542,14 +541,14 @@ def test_right_files_stay_right(init: Callable[..., str]) -> None:
     assert read_day()[1] == 57
 
 
-def test_two_columns_of_one_name(init: Callable[..., str]) -> None:
+def test_two_columns_of_one_name(init):
     rows = [[*row, "more"] for row in ROWS]
     Path("a.csv").write_text(written(rows=rows).replace("id,body,posted", "id,body,posted,body"))
     assert "Left out: body (2)." in init("a.csv")
     assert read_day()[1] == 60
 
 
-def test_votes_and_days_of_a_table(init: Callable[..., str]) -> None:
+def test_votes_and_days_of_a_table(init):
     with sqlite3.connect("forum.db") as connection:
         connection.execute("CREATE TABLE posts (id, body, posted, ann, ben, cem)")
         rows = [(*row, number % 2, 1, None) for number, row in enumerate(ROWS)]
@@ -564,9 +563,7 @@ def test_votes_and_days_of_a_table(init: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", "k7"])
-def test_one_blank_or_repeated_id_is_left_to_the_quarantine(
-    init: Callable[..., str], blank: str
-) -> None:
+def test_one_blank_or_repeated_id_is_left_to_the_quarantine(init, blank):
     rows = [[blank if n == 9 else row[0], *row[1:]] for n, row in enumerate(PLAIN)]
     Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows, [""] * 3])))
     shown = init("a.csv")
@@ -574,9 +571,7 @@ def test_one_blank_or_repeated_id_is_left_to_the_quarantine(
     assert read_day()[1] == 59
 
 
-def test_rows_of_days_without_comments_are_named_and_set_no_first_day(
-    init: Callable[..., str],
-) -> None:
+def test_rows_of_days_without_comments_are_named_and_set_no_first_day(init):
     odd = {3: "1899-12-30T00:00:00Z", 4: "2999-01-01T00:00:00Z"}
     rows = [[*row[:2], odd.get(n, row[2])] for n, row in enumerate(PLAIN)]
     Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows])))
@@ -589,9 +584,7 @@ def test_rows_of_days_without_comments_are_named_and_set_no_first_day(
     assert account.first["unusual_day"].endswith("a.csv:5")
 
 
-def test_one_zero_among_numbers_since_1970_does_not_hide_the_times(
-    init: Callable[..., str],
-) -> None:
+def test_one_zero_among_numbers_since_1970_does_not_hide_the_times(init):
     rows = [[*row[:2], str(0 if n == 5 else 1_773_400_000 + n)] for n, row in enumerate(PLAIN)]
     Path("a.csv").write_text("\n".join(map(",".join, [HEADER, *rows])))
     assert "created_at  from posted" in init("a.csv")
@@ -605,7 +598,7 @@ def dated(form: str, days: range = range(1, 29)) -> str:
 
 
 @pytest.mark.parametrize("form", ["%y-%m-%d", "%y/%m/%d", "%y.%m.%d"])
-def test_a_year_of_two_digits_may_come_first(form: str, init: Callable[..., str]) -> None:
+def test_a_year_of_two_digits_may_come_first(form, init):
     Path("a.csv").write_text(dated(form))
     assert "28 days were found, the last is 2026-03-28" in init("a.csv")
     assert load_settings().source.timestamp_format == form
@@ -617,21 +610,19 @@ def test_a_year_of_two_digits_may_come_first(form: str, init: Callable[..., str]
 
 
 @pytest.mark.parametrize("form", ["%d-%m-%y", "%m/%d/%y"])
-def test_a_year_of_two_digits_may_come_last(form: str, init: Callable[..., str]) -> None:
+def test_a_year_of_two_digits_may_come_last(form, init):
     Path("a.csv").write_text(dated(form))
     init("a.csv")
     assert load_settings().source.timestamp_format == form
 
 
 @pytest.mark.parametrize(("form", "odd"), [("%m/%d/%Y", "31/03/2026"), ("%d/%m/%Y", "03/31/2026")])
-def test_one_day_that_scatters_the_others_does_not_decide(
-    form: str, odd: str, init: Callable[..., str]
-) -> None:
+def test_one_day_that_scatters_the_others_does_not_decide(form, odd, init):
     Path("a.csv").write_text(dated(form, range(1, 13)) + f"odd,a {MARK},{odd}\n")
     assert "add --day-first or --month-first" in init("a.csv", status=1)
 
 
-def test_what_is_read_by_its_own_name_is_stated(init: Callable[..., str]) -> None:
+def test_what_is_read_by_its_own_name_is_stated(init):
     lines = [{**line, "label": n % 2, "groups": "a|b"} for n, line in enumerate(LINES)]
     Path("a.json").write_text(json.dumps(lines))
     shown = init("a.json")
@@ -644,7 +635,7 @@ def test_what_is_read_by_its_own_name_is_stated(init: Callable[..., str]) -> Non
     assert {(row["label"], row["groups"]) for row in read_day()[0]} == {(None, None)}
 
 
-def test_decisions_are_stated_and_can_be_left_out(init: Callable[..., str]) -> None:
+def test_decisions_are_stated_and_can_be_left_out(init):
     lines = [{**line, "prob": 0.25, "flagged": n % 2} for n, line in enumerate(LINES)]
     Path("a.json").write_text(json.dumps(lines))
     assert "  flagged     from flagged\n" in init("a.json", "--own-scores", "prob")
@@ -655,7 +646,7 @@ def test_decisions_are_stated_and_can_be_left_out(init: Callable[..., str]) -> N
 
 
 @pytest.mark.parametrize("kind", ["csv", "db"])
-def test_labels_that_are_no_votes_can_be_left_out(kind: str, init: Callable[..., str]) -> None:
+def test_labels_that_are_no_votes_can_be_left_out(kind, init):
     rows = [[*row, "ok" if n % 2 else "toxic"] for n, row in enumerate(ROWS)]
     Path("a.csv").write_text(written(rows=rows).replace("posted", "posted,label", 1))
     with sqlite3.connect("a.db") as connection:
@@ -669,7 +660,7 @@ def test_labels_that_are_no_votes_can_be_left_out(kind: str, init: Callable[...,
     assert "there is no column 'none'" in init(f"a.{kind}", "--column", "text=none", status=1)
 
 
-def test_votes_are_read_in_place_of_a_label(init: Callable[..., str]) -> None:
+def test_votes_are_read_in_place_of_a_label(init):
     rows = [[*row, "unsure", "1"] for row in ROWS]
     Path("a.csv").write_text(written(rows=rows).replace("posted", "posted,label,ann", 1))
     shown = init("a.csv", "--votes", "ann")
@@ -689,7 +680,7 @@ HEADLESS = {
 
 @pytest.mark.parametrize("first", HEADLESS)
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
-def test_a_first_comment_is_no_header(first: str, name: str, init: Callable[..., str]) -> None:
+def test_a_first_comment_is_no_header(first, name, init):
     rows = [[HEADLESS[first](n), f"{'so what ' * n} then"] for n in range(2, 9)]
     lines = [[first, f"go {MARK} away"], *rows]
     csv_text = "".join(",".join(line) + "\n" for line in lines)
@@ -700,7 +691,7 @@ def test_a_first_comment_is_no_header(first: str, name: str, init: Callable[...,
 
 
 @pytest.mark.parametrize("names", ["Nr,Mein Beitrag", "k1,Comment Text", "Mein Autor,text"])
-def test_unusual_names_are_a_header(names: str, init: Callable[..., str]) -> None:
+def test_unusual_names_are_a_header(names, init):
     lines = [f"k{n},so what {n % 3}" for n in range(9)]
     Path("a.csv").write_text("\n".join([names, *lines]))
     init("a.csv", "--day", f"{DAY}", *(() if "Nr" not in names else ("--column", "text=column 2")))
@@ -725,7 +716,7 @@ def table(times: list[object]) -> None:
 
 
 @pytest.mark.parametrize("name", TIMES_OF_DATABASES)
-def test_a_table_with_most_rows_on_no_day_is_refused(name: str, init: Callable[..., str]) -> None:
+def test_a_table_with_most_rows_on_no_day_is_refused(name, init):
     times = TIMES_OF_DATABASES[name]
     table(times)
     column = ("--column", "created_at=posted")
@@ -734,7 +725,7 @@ def test_a_table_with_most_rows_on_no_day_is_refused(name: str, init: Callable[.
     assert lost in shown or "the values of posted are not times" in shown
 
 
-def test_rows_of_no_possible_day_are_counted(init: Callable[..., str]) -> None:
+def test_rows_of_no_possible_day_are_counted(init):
     table([1773360000] * 60 + [1773360000000, 0, None, "soon"])
     assert "4 of 64 rows have no time, or one before 1990 or to come." in init("a.db")
     assert load_settings().first_day == DAY
@@ -745,9 +736,7 @@ def test_rows_of_no_possible_day_are_counted(init: Callable[..., str]) -> None:
 
 @pytest.mark.parametrize("column", ["id", "posted", "user"])
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32()])
-def test_ids_and_times_in_short_floats_are_refused(
-    column: str, kind: pa.DataType, init: Callable[..., str]
-) -> None:
+def test_ids_and_times_in_short_floats_are_refused(column, kind, init):
     arrays = {name: pa.array([row[at] for row in ROWS]) for at, name in enumerate(HEADER)}
     values = [1773360000.0 + 200 * n if column == "posted" else float(n) for n in range(60)]
     kind = pa.float32() if column == "posted" else kind
@@ -758,9 +747,7 @@ def test_ids_and_times_in_short_floats_are_refused(
 
 
 @pytest.mark.parametrize(("damaged", "status"), [(1, 0), (12, 0), (13, 1), (30, 1)])
-def test_the_trial_has_the_limit_of_validation(
-    damaged: int, status: int, init: Callable[..., str]
-) -> None:
+def test_the_trial_has_the_limit_of_validation(damaged, status, init):
     rows = [[r[0], " " if number < damaged else r[1], r[2]] for number, r in enumerate(ROWS)]
     Path("a.csv").write_text(written(rows=rows))
     shown = init("a.csv", status=status)
@@ -770,7 +757,7 @@ def test_the_trial_has_the_limit_of_validation(
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "floats.csv", "a.parquet"])
 @pytest.mark.parametrize("form", [(), ("--time-format", "%Y%m%d")])
-def test_dates_of_eight_digits(name: str, form: tuple[str, ...], init: Callable[..., str]) -> None:
+def test_dates_of_eight_digits(name, form, init):
     times = [20260313 + number % 2 for number in range(60)]
     lines = [{**line, "posted": time} for line, time in zip(LINES, times, strict=True)]
     end = ".0" * (name == "floats.csv")

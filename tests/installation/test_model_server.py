@@ -32,7 +32,7 @@ Install = Callable[..., Installation]
 
 
 @pytest.fixture
-def port() -> int:
+def port():
     with listen("127.0.0.1", 0) as listener:
         number: int = listener.getsockname()[1]
     return number
@@ -65,9 +65,7 @@ def until_ready(port: int) -> None:
     raise AssertionError("the server is not ready")
 
 
-def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(
-    scored_monday: Installation, install: Install, port: int
-) -> None:
+def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(scored_monday, install, port):
     remote = install("remote", scorer=f"http://127.0.0.1:{port}", scorer_token=TOKEN)
     remote.run("ingest", "check_comments")
     with serving(remote, port) as server:
@@ -96,7 +94,7 @@ def test_a_day_is_scored_by_a_server_that_is_killed_meanwhile(
 
 
 @pytest.mark.soak  # tests/models/serving/test_batching.py waits for what was accepted
-def test_requests_are_answered_at_the_end(install: Install, port: int) -> None:
+def test_requests_are_answered_at_the_end(install, port):
     """SIGTERM under load: what has arrived before is answered; later, nobody listens."""
     home = install()
     answers, ended = list[tuple[float, int]](), threading.Event()
@@ -130,7 +128,7 @@ def test_requests_are_answered_at_the_end(install: Install, port: int) -> None:
     assert {status for _, status in answers} == {200, 0}
 
 
-def test_others_may_reach_it_only_with_a_token(install: Install, port: int) -> None:
+def test_others_may_reach_it_only_with_a_token(install, port):
     home = install()
     with serving(home, port, "--host", "0.0.0.0") as server:
         assert server.wait(timeout=60) == 1
@@ -138,7 +136,7 @@ def test_others_may_reach_it_only_with_a_token(install: Install, port: int) -> N
         assert b"MODWATCH_SCORER_TOKEN" in server.stderr.read()
 
 
-def test_a_taken_port_is_named(install: Install) -> None:
+def test_a_taken_port_is_named(install):
     with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         with serving(install(), port) as server:

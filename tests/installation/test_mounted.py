@@ -28,11 +28,11 @@ class Counted(MountedApplication):
 
 
 @pytest.fixture(autouse=True)
-def _settings(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def _settings(monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
 
 
-def test_the_start_of_the_server_opens_it_and_requests_open_nothing_more() -> None:
+def test_the_start_of_the_server_opens_it_and_requests_open_nothing_more():
     server, inside = FastAPI(), Counted()
     server.mount("/inside", inside)
     server.add_middleware(OpenedEarly, application=inside)

@@ -40,12 +40,12 @@ def deployed(**options: Any) -> Any:
         ({"replica": 2}, "Extra inputs are not permitted"),
     ],
 )
-def test_impossible_options_are_refused(options: dict[str, Any], fault: str) -> None:
+def test_impossible_options_are_refused(options, fault):
     with pytest.raises(ValidationError, match=fault):
         RayOptions(**options)
 
 
-def test_a_number_of_replicas_is_kept() -> None:
+def test_a_number_of_replicas_is_kept():
     found = deployed(replicas=3, gpus_per_replica=0.5, max_replicas_per_node=2, drain_seconds=9)
     assert (found.num_replicas, found._deployment_config.autoscaling_config) == (3, None)
     assert found.ray_actor_options == {"num_cpus": 1.0, "num_gpus": 0.5}
@@ -54,7 +54,7 @@ def test_a_number_of_replicas_is_kept() -> None:
     assert found.max_ongoing_requests == 256
 
 
-def test_a_number_of_replicas_follows_the_load() -> None:
+def test_a_number_of_replicas_follows_the_load():
     scaling = deployed(
         replicas=2, max_replicas=8, target_ongoing_requests=6
     )._deployment_config.autoscaling_config
@@ -92,22 +92,22 @@ def check(failures: int) -> None:
     asyncio.run(asyncio.wait_for(work(), 60))
 
 
-def test_a_model_that_scores_is_healthy() -> None:
+def test_a_model_that_scores_is_healthy():
     check(failures=0)
 
 
-def test_one_batch_that_fails_does_not_make_a_replica_unhealthy() -> None:
+def test_one_batch_that_fails_does_not_make_a_replica_unhealthy():
     check(failures=1)
 
 
-def test_a_model_that_fails_is_unhealthy_and_no_text_is_reported() -> None:
+def test_a_model_that_fails_is_unhealthy_and_no_text_is_reported():
     with pytest.raises(ModelError) as failed:
         check(failures=99)
     assert str(failed.value) == "the model fails to score: RuntimeError, RuntimeError"
     assert failed.value.__cause__ is None
 
 
-def test_a_model_that_has_scored_is_not_asked() -> None:
+def test_a_model_that_has_scored_is_not_asked():
     async def work() -> None:
         scorer = Sick("1")
         replica = await ready_replica(scorer)
@@ -122,9 +122,7 @@ def test_a_model_that_has_scored_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("limits", [{}, {"most_waiting": 2}])
-def test_a_replica_that_scores_many_requests_is_healthy_and_one_that_hangs_is_not(
-    limits: dict[str, int],
-) -> None:
+def test_a_replica_that_scores_many_requests_is_healthy_and_one_that_hangs_is_not(limits):
     async def work() -> None:
         scorer = Sick("1")
         replica = await ready_replica(scorer, **limits)
@@ -146,14 +144,14 @@ def test_a_replica_that_scores_many_requests_is_healthy_and_one_that_hangs_is_no
 
 
 @pytest.fixture
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_variables(monkeypatch):
     for name in list(os.environ):
         if name.startswith("RAY_"):
             monkeypatch.delenv(name)
 
 
 @pytest.mark.usefixtures("no_variables")
-def test_a_ray_of_this_machine_is_closed_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_of_this_machine_is_closed_to_others(monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     prepare_ray(None)
     assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
@@ -164,7 +162,7 @@ def test_a_ray_of_this_machine_is_closed_to_others(monkeypatch: pytest.MonkeyPat
     assert call_function_from_import_path(path)[0].cls is ray_proxy.ReadyFirst
 
 
-def test_a_proxy_answers_503_until_a_replica_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_answers_503_until_a_replica_is_ready(monkeypatch):
     async def rays(scope: Scope, receive: Receive, send: Send) -> None:
         known = {"/v2": JSONResponse({}), "/v2/no": JSONResponse({"error": "no"}, 404)}
         answer = known.get(scope["path"], PlainTextResponse("Path not found", 404))
@@ -187,7 +185,7 @@ def test_a_proxy_answers_503_until_a_replica_is_ready(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("no_variables")
-def test_what_is_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_set_stays(monkeypatch):
     monkeypatch.setattr(os, "environ", {"RAY_USAGE_STATS_ENABLED": "1"})
     prepare_ray("10.0.0.7:6379")
     assert os.environ == {"RAY_USAGE_STATS_ENABLED": "1"}
@@ -202,7 +200,7 @@ def test_what_is_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("services")
-def test_the_command_names_impossible_options(options: list[str], fault: str) -> None:
+def test_the_command_names_impossible_options(options, fault):
     program = "from modwatch.cli.main import program; program()"
     env = {name: value for name, value in os.environ.items() if "MODWATCH" not in name}
     done = subprocess.run(
@@ -236,7 +234,7 @@ def client(app: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
-def test_a_drain_ends_when_the_requests_that_were_taken_are_answered() -> None:
+def test_a_drain_ends_when_the_requests_that_were_taken_are_answered():
     async def work() -> None:
         inner = Held()
         admission = Admission(inner)
@@ -258,7 +256,7 @@ def test_a_drain_ends_when_the_requests_that_were_taken_are_answered() -> None:
     asyncio.run(work())
 
 
-def test_a_request_that_fails_is_not_waited_for() -> None:
+def test_a_request_that_fails_is_not_waited_for():
     async def work() -> None:
         admission = Admission(Held())
         async with client(admission) as asking:
@@ -269,7 +267,7 @@ def test_a_request_that_fails_is_not_waited_for() -> None:
     asyncio.run(work())
 
 
-def test_an_idle_application_is_drained_at_once() -> None:
+def test_an_idle_application_is_drained_at_once():
     async def work() -> None:
         await asyncio.wait_for(Admission(Held()).drain(), 10)
 

@@ -44,7 +44,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def home(champion: Any, tmp_path: Path) -> Installation:
+def home(champion, tmp_path):
     """An installation without a review database; its champion is version 1, and 2 is the same."""
     url = champion.copy(tmp_path / "mlflow")
     client = mlflow.MlflowClient(url)
@@ -150,7 +150,7 @@ class Load:
         self.faults.network.close()
 
 
-def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home: Installation) -> None:
+def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home):
     texts = list(Community(seed=9).training_comments(1_500).texts)
     with open_resources(home.settings) as resources:
         expected = resources.local_scorer("1").score(texts).columns
@@ -222,7 +222,7 @@ def follow_the_alias(home: Installation, url: str) -> None:
     assert {version for _, version in answers} == {"1", "2"}
 
 
-def test_one_machine_serves_refuses_measures_and_drains(home: Installation) -> None:
+def test_one_machine_serves_refuses_measures_and_drains(home):
     metrics = free_port()
     env = {**os.environ, **QUIET, **home.env}
     options = ["--cpus-per-replica", "0.5", "--metrics-port", str(metrics)]

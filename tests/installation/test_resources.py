@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 Install = Callable[..., Installation]
 
 
-def test_files_are_opened_with_every_setting() -> None:
+def test_files_are_opened_with_every_setting():
     columns = {"text": "body"}
     source = {
         "kind": "files",
@@ -58,7 +58,7 @@ def test_files_are_opened_with_every_setting() -> None:
     )
 
 
-def test_sql_is_opened_with_its_secret() -> None:
+def test_sql_is_opened_with_its_secret():
     query = "SELECT * FROM c WHERE t >= :start AND t < :end"
     url = "postgresql+psycopg://reader:hunter2@db/forum"
     source = Settings(source={"kind": "sql", "url": url, "query": query}).source.open()
@@ -66,7 +66,7 @@ def test_sql_is_opened_with_its_secret() -> None:
     assert "hunter2" not in repr(source)
 
 
-def test_sources_of_scores_are_opened_with_what_they_leave_out() -> None:
+def test_sources_of_scores_are_opened_with_what_they_leave_out():
     own = {"own_scores": True, "own_threshold": 0.7, "own_model_version": "rules-1"}
     settings = Settings(source={"kind": "files", "path": "in.csv", **own})
     scores = OwnScores(threshold=0.7, model_version="rules-1")
@@ -81,14 +81,14 @@ def test_sources_of_scores_are_opened_with_what_they_leave_out() -> None:
         Settings(source={"kind": "files", "path": "in.csv", "own_model_version": "a b"})
 
 
-def test_a_community_is_opened_with_its_drift() -> None:
+def test_a_community_is_opened_with_its_drift():
     source = {"kind": "community", "seed": 3, "comments_per_day": 9, "drift_from": "2026-01-06"}
     assert Settings(source=source).source.open() == Community(
         seed=3, comments_per_day=9, drift=Drift(start=TUESDAY)
     )
 
 
-def test_a_replay_is_opened_with_its_corpus(tmp_path: Path) -> None:
+def test_a_replay_is_opened_with_its_corpus(tmp_path):
     path = tmp_path / "c.csv"
     path.write_text("id,text,parent,label,api\n1,an invented remark,,0,0.1\n")
     source = {"kind": "replay", "path": str(path), "first_day": "2026-01-05", "days": 1}
@@ -97,13 +97,13 @@ def test_a_replay_is_opened_with_its_corpus(tmp_path: Path) -> None:
     assert [batch.num_rows for batch in opened.read(MONDAY)] == [1]
 
 
-def test_a_corpus_of_no_known_format_is_refused(tmp_path: Path) -> None:
+def test_a_corpus_of_no_known_format_is_refused(tmp_path):
     source = {"kind": "replay", "path": str(tmp_path), "first_day": "2026-01-05"}
     with pytest.raises(SourceError, match="weather"):
         Settings(source={**source, "corpus": "weather"}).source.open()
 
 
-def test_channels_are_those_that_the_settings_name() -> None:
+def test_channels_are_those_that_the_settings_name():
     assert open_channels(Settings()) == ()
     webhook = {"alert_webhook_url": "https://hook/x", "alert_webhook_secret": "hunter2"}
     mail = {
@@ -121,7 +121,7 @@ def test_channels_are_those_that_the_settings_name() -> None:
     assert "hunter2" not in repr((posted, mailed))
 
 
-def test_services_of_apprise_are_channels_and_stay_secret() -> None:
+def test_services_of_apprise_are_channels_and_stay_secret():
     settings = Settings(alert_channels=("json://ops:hunter2@127.0.0.1/x",), alert_timeout=3)
     (service,) = open_channels(settings)
     assert isinstance(service, AppriseChannel)
@@ -134,14 +134,14 @@ def test_services_of_apprise_are_channels_and_stay_secret() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_opening_touches_nothing(tmp_path: Path) -> None:
+def test_opening_touches_nothing(tmp_path):
     home = tmp_path / "home"
     with open_resources(Settings(home=home)):
         pass
     assert not home.exists()
 
 
-def test_the_policy_is_that_of_the_settings() -> None:
+def test_the_policy_is_that_of_the_settings():
     settings = Settings(
         review_fraction=0.2, slice_share=0.3, strategy="hybrid", toxic_share=0.4, max_text_length=9
     )
@@ -153,13 +153,13 @@ def test_the_policy_is_that_of_the_settings() -> None:
         assert resources.thresholds.trailing_days == settings.history_days
 
 
-def test_a_given_salt_is_used_and_nothing_is_kept(tmp_path: Path) -> None:
+def test_a_given_salt_is_used_and_nothing_is_kept(tmp_path):
     with open_resources(Settings(home=tmp_path / "home", sampling_salt="given")) as resources:
         assert resources.sampling_salt == "given"
     assert not (tmp_path / "home").exists()
 
 
-def test_a_salt_of_its_own_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_salt_of_its_own_is_made_once_and_for_its_owner_only(tmp_path):
     def salt(_: int) -> str:
         with open_resources(Settings(home=tmp_path)) as resources:
             return resources.sampling_salt
@@ -173,7 +173,7 @@ def test_a_salt_of_its_own_is_made_once_and_for_its_owner_only(tmp_path: Path) -
     assert [path.name for path in kept.parent.iterdir()] == ["sampling_salt"]
 
 
-def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
+def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path):
     (tmp_path / "home").write_text("a file where a folder should be")
     with (
         open_resources(Settings(home=tmp_path / "home")) as resources,
@@ -182,7 +182,7 @@ def test_a_salt_that_cannot_be_kept_names_the_settings(tmp_path: Path) -> None:
         _ = resources.sampling_salt
 
 
-def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
+def test_a_model_is_fetched_once_for_all_tasks(install):
     home = install()
     with open_resources(home.settings) as resources:
         version = resources.registry.champion_version()
@@ -191,7 +191,7 @@ def test_a_model_is_fetched_once_for_all_tasks(install: Install) -> None:
         assert len(list(resources.settings.models_folder.iterdir())) == 1
 
 
-def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_path: Path) -> None:
+def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_path):
     with open_resources(Settings(home=tmp_path)) as resources:
         with pytest.raises(SettingsError) as caught:
             _ = resources.database
@@ -203,7 +203,7 @@ def test_without_a_database_url_the_error_names_the_setting_and_its_values(tmp_p
 
 
 @pytest.mark.usefixtures("services")
-def test_an_embedded_database_is_migrated_and_stopped() -> None:
+def test_an_embedded_database_is_migrated_and_stopped():
     # Not pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)

@@ -1,5 +1,4 @@
-from collections.abc import Callable, Iterator
-from datetime import date
+from collections.abc import Callable
 from threading import Thread
 
 import pytest
@@ -14,7 +13,6 @@ from modwatch.review.log import verification
 from modwatch.review.log.labels import confirming_labels, current_labels
 from modwatch.review.people import access_tokens, accounts
 from modwatch.review.queue import intake, metrics
-from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision
 from modwatch_lab.simulated import Ratings, SimulatedModerator, work
 from review.labelling import a_later_day
@@ -23,7 +21,7 @@ Fill = Callable[[int], None]
 
 
 @pytest.fixture
-def base_url(engine: Engine) -> Iterator[str]:
+def base_url(engine):
     with listen("127.0.0.1", 0) as listener:
         running = server(engine)
         thread = Thread(target=running.run, kwargs={"sockets": [listener]})
@@ -48,7 +46,7 @@ def truth(n: int) -> dict[str, tuple[str, int]]:
     return {f"invented text of c{i}": (f"c{i}", i % 2) for i in range(n)}
 
 
-def test_error_rates_are_those_asked_for() -> None:
+def test_error_rates_are_those_asked_for():
     person = SimulatedModerator(
         token="", false_positive_rate=0.05, false_negative_rate=0.3, seed=3, skip_rate=0.1
     )
@@ -61,7 +59,7 @@ def test_error_rates_are_those_asked_for() -> None:
         assert abs(errors - rate) < 4 * (rate * (1 - rate) / (n - skips)) ** 0.5
 
 
-def test_errors_belong_to_person_and_comment() -> None:
+def test_errors_belong_to_person_and_comment():
     def labels(seed: int) -> list[int | None]:
         person = SimulatedModerator(
             token="", false_positive_rate=0.5, false_negative_rate=0.5, seed=seed
@@ -72,7 +70,7 @@ def test_errors_belong_to_person_and_comment() -> None:
     assert labels(1) != labels(2)
 
 
-def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day: date) -> None:
+def test_a_team_empties_the_queue(engine, base_url, fill, day):
     fill(60)
     team = [simulated(engine, name, skip_rate=0.2) for name in ("a", "b", "c")]
     report = work(base_url, team, truth(60))
@@ -86,9 +84,7 @@ def test_a_team_empties_the_queue(engine: Engine, base_url: str, fill: Fill, day
     assert verification.verify_log(engine).intact
 
 
-def test_what_is_escalated_with_a_reason_a_lead_settles(
-    engine: Engine, base_url: str, fill: Fill, day: date
-) -> None:
+def test_what_is_escalated_with_a_reason_a_lead_settles(engine, base_url, fill, day):
     fill(60)
     codes = ("threat.person", "hate.slur")
     team = [simulated(engine, name, escalate_rate=0.3, codes=codes) for name in ("a", "b")]
@@ -115,9 +111,7 @@ def test_what_is_escalated_with_a_reason_a_lead_settles(
     assert verification.verify_log(engine).intact
 
 
-def test_a_team_that_errs_labels_every_round(
-    engine: Engine, base_url: str, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_a_team_that_errs_labels_every_round(engine, base_url, new_item, day):
     """A round opens with the labels before it: people ask until nothing is left for anybody."""
     rounds = ({}, *({"kind": "confirmation", "round": number} for number in (2, 3)))
     items = [new_item(f"c{i}", i + 1, **more) for i in range(60) for more in rounds]
@@ -140,7 +134,7 @@ def test_a_team_that_errs_labels_every_round(
     assert (state.waiting, state.blocked) == (0, 60 - len(differ))
 
 
-def test_work_is_bounded(engine: Engine, base_url: str, fill: Fill) -> None:
+def test_work_is_bounded(engine, base_url, fill):
     fill(10)
     team = [simulated(engine, name) for name in ("a", "b")]
     assert work(base_url, team, truth(10), limit=4).decisions == 4
@@ -149,13 +143,13 @@ def test_work_is_bounded(engine: Engine, base_url: str, fill: Fill) -> None:
     assert work(base_url, [], {}).decisions == 0
 
 
-def test_a_comment_without_truth_is_named(engine: Engine, base_url: str, fill: Fill) -> None:
+def test_a_comment_without_truth_is_named(engine, base_url, fill):
     fill(1)
     with pytest.raises(QueueError, match="item 1 is unknown"):
         work(base_url, [simulated(engine, "a")], {})
 
 
-def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) -> None:
+def test_a_refused_token_is_an_error(engine, base_url, fill):
     person = SimulatedModerator(token="wrong", false_positive_rate=0, false_negative_rate=0, seed=0)
     assert "wrong" not in repr(person)
     with pytest.raises(AccessDeniedError, match="issue a new one"):
@@ -163,7 +157,7 @@ def test_a_refused_token_is_an_error(engine: Engine, base_url: str, fill: Fill) 
 
 
 @pytest.mark.parametrize("mount", ["", "/modwatch"])
-def test_a_console_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch, mount: str) -> None:
+def test_a_console_that_is_away_is_named(monkeypatch, mount):
     monkeypatch.setattr("modwatch_lab.simulated._TRIES", 2)
     person = SimulatedModerator(token="t", false_positive_rate=0, false_negative_rate=0, seed=0)
     message = (

@@ -1,15 +1,14 @@
 """A tiny corpus with an obvious rule, and models trained on it."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from modwatch.models.artifact import save
-from modwatch.models.recipe import Recipe, offline_recipe
-from modwatch.models.training import TrainedModel, train
+from modwatch.models.recipe import offline_recipe
+from modwatch.models.training import train
 
 _PLAIN = ["the", "garden", "needs", "rain", "and", "old", "bridge", "paint", "birds", "sing"]
 _RUDE = ["grumblesnort", "fizzlewit", "bogwaddle"]
@@ -40,29 +39,29 @@ def tiny_corpus(n: int = 240, seed: int = 0) -> tuple[list[str], list[int]]:
 
 
 @pytest.fixture(scope="session")
-def corpus() -> tuple[list[str], list[int]]:
+def corpus():
     return tiny_corpus()
 
 
 @pytest.fixture(scope="session")
-def tiny_recipe() -> Recipe:
+def tiny_recipe():
     return TINY
 
 
 @pytest.fixture(scope="session")
-def tiny_model(corpus: tuple[list[str], list[int]]) -> TrainedModel:
+def tiny_model(corpus):
     texts, labels = corpus
     return train(texts, labels, recipe=TINY, seed=1)
 
 
 @pytest.fixture(scope="session")
-def tiny_artifact(tiny_model: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_artifact(tiny_model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("artifact") / "tiny"
     save(tiny_model, folder)
     return folder
 
 
 @pytest.fixture
-def artifact_copy(tiny_artifact: Path, tmp_path: Path) -> Callable[[], Path]:
+def artifact_copy(tiny_artifact, tmp_path):
     """Return a function that copies the artifact, to break the copy."""
     return lambda: Path(shutil.copytree(tiny_artifact, tmp_path / "copy"))

@@ -14,7 +14,6 @@ from transformers import (
     AutoModel,
     AutoTokenizer,
     DistilBertConfig,
-    PretrainedConfig,
     PreTrainedTokenizerFast,
     RobertaConfig,
 )
@@ -36,9 +35,7 @@ def predicted(model: TrainedModel, texts: list[str]) -> list[list[list[float]]]:
     return [posterior.mean.tolist(), posterior.variance.tolist()]
 
 
-def test_loaded_model_predicts_the_same_bits(
-    tiny_model: TrainedModel, tiny_artifact: Path, corpus: Corpus
-) -> None:
+def test_loaded_model_predicts_the_same_bits(tiny_model, tiny_artifact, corpus):
     loaded = load(tiny_artifact)
     assert loaded.recipe == tiny_model.recipe
     assert loaded.calibration == tiny_model.calibration
@@ -49,9 +46,7 @@ def test_loaded_model_predicts_the_same_bits(
 
 
 @pytest.mark.parametrize("method", ["mc_dropout", "sngp_ensemble"])
-def test_every_network_is_saved(
-    method: str, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_every_network_is_saved(method, corpus, tiny_recipe, tmp_path):
     recipe = replace(tiny_recipe, method=method, members=2, passes=3, epochs=1)  # type: ignore[arg-type]
     model = train(*corpus, recipe=recipe, seed=1)
     save(model, tmp_path / "saved")
@@ -59,9 +54,7 @@ def test_every_network_is_saved(
     assert predicted(load(tmp_path / "saved"), texts) == predicted(model, texts)
 
 
-def test_hugging_face_loads_the_trained_encoder(
-    tiny_model: TrainedModel, tiny_artifact: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_hugging_face_loads_the_trained_encoder(tiny_model, tiny_artifact, caplog):
     encoder = AutoModel.from_pretrained(tiny_artifact)
     trained = tiny_model.members[0].encoder.state_dict()
     assert all(torch.equal(value, trained[name]) for name, value in encoder.state_dict().items())
@@ -71,7 +64,7 @@ def test_hugging_face_loads_the_trained_encoder(
     assert tokenizer(text)["input_ids"] == encode(tiny_model.tokenizer, [text], max_length=16)[0]
 
 
-def test_the_model_card_tells_what_the_model_is(tiny_artifact: Path) -> None:
+def test_the_model_card_tells_what_the_model_is(tiny_artifact):
     card = (tiny_artifact / "README.md").read_text("utf-8")
     assert card.startswith("---\nlibrary_name: transformers\n")
     assert "240 comments, 80 of them toxic" in card
@@ -79,7 +72,7 @@ def test_the_model_card_tells_what_the_model_is(tiny_artifact: Path) -> None:
     assert "None" not in card
 
 
-def test_folder_holds_safetensors_and_json_only(tiny_artifact: Path) -> None:
+def test_folder_holds_safetensors_and_json_only(tiny_artifact):
     names = {path.name for path in tiny_artifact.iterdir()}
     assert names == {
         "README.md",
@@ -92,22 +85,20 @@ def test_folder_holds_safetensors_and_json_only(tiny_artifact: Path) -> None:
     }
 
 
-def test_manifest_tells_how_the_model_came_to_be(tiny_artifact: Path) -> None:
+def test_manifest_tells_how_the_model_came_to_be(tiny_artifact):
     manifest = read_manifest(tiny_artifact)
     assert manifest["training"]["seed"] == 1
     assert set(manifest["training"]["validation"]) >= {"auroc", "average_precision", "brier", "ece"}
     assert "torch" in manifest["libraries"]
 
 
-def test_digest_is_the_same_for_the_same_model(
-    tiny_model: TrainedModel, tiny_artifact: Path, tmp_path: Path
-) -> None:
+def test_digest_is_the_same_for_the_same_model(tiny_model, tiny_artifact, tmp_path):
     assert save(tiny_model, tmp_path / "again") == load(tiny_artifact).digest
     other = replace(tiny_model, threshold=0.123)
     assert save(other, tmp_path / "other") != load(tiny_artifact).digest
 
 
-def test_save_refuses_a_folder_in_use(tiny_model: TrainedModel, tmp_path: Path) -> None:
+def test_save_refuses_a_folder_in_use(tiny_model, tmp_path):
     (tmp_path / "note").write_text("mine")
     with pytest.raises(ModelError, match="not empty"):
         save(tiny_model, tmp_path)
@@ -184,7 +175,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_is_named(artifact_copy: Copy, name: str) -> None:
+def test_what_is_broken_is_named(artifact_copy, name):
     damage, message = BROKEN[name]
     folder = artifact_copy()
     damage(folder)
@@ -207,9 +198,7 @@ ROBERTA = RobertaConfig(
 
 
 @pytest.mark.parametrize("config", [DISTILBERT, ROBERTA], ids=["distilbert", "roberta"])
-def test_any_hugging_face_encoder_goes_through(
-    config: PretrainedConfig, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_any_hugging_face_encoder_goes_through(config, corpus, tmp_path):
     """A saved encoder with its own tokenizer is the start; the artifact predicts the same."""
     foreign = tmp_path / "foreign"
     torch.manual_seed(0)

@@ -7,7 +7,7 @@ import torch
 from modwatch.models.batches import Batch, on_device, padded
 
 
-def test_batches_keep_their_order_and_are_made_when_they_are_asked_for() -> None:
+def test_batches_keep_their_order_and_are_made_when_they_are_asked_for():
     made = list[int]()
 
     def batches() -> Iterator[Batch]:
@@ -22,6 +22,6 @@ def test_batches_keep_their_order_and_are_made_when_they_are_asked_for() -> None
     assert [batch.ids.shape[1] for batch in found] == [2, 3]
 
 
-def test_a_batch_on_its_device_is_not_copied() -> None:
+def test_a_batch_on_its_device_is_not_copied():
     batch = padded([[5]], pad_id=0)
     assert batch.to(torch.device("cpu")).ids is batch.ids

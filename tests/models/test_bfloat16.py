@@ -43,9 +43,7 @@ def heads(rows: int, length: int, count: int = 2) -> torch.Tensor:
 
 @pytest.mark.parametrize("scores", [1, 300, 1 << 20])
 @pytest.mark.parametrize("masked", [False, True])
-def test_blocks_give_the_attention_of_pytorch(
-    scores: int, masked: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_give_the_attention_of_pytorch(scores, masked, monkeypatch):
     monkeypatch.setattr(bfloat16, "_SCORES", scores)
     torch.manual_seed(0)
     query, key, value = heads(5, 7), heads(5, 7), heads(5, 7)
@@ -58,7 +56,7 @@ def test_blocks_give_the_attention_of_pytorch(
     assert torch.allclose(found, expected.transpose(1, 2), atol=1e-6)
 
 
-def test_what_is_no_plain_attention_is_left_to_transformers() -> None:
+def test_what_is_no_plain_attention_is_left_to_transformers():
     torch.manual_seed(0)
     query, key, value = heads(2, 3), heads(2, 3), heads(2, 3)
     module = torch.nn.Module()
@@ -97,7 +95,7 @@ def test_what_is_no_plain_attention_is_left_to_transformers() -> None:
     ],
     ids=["bert", "distilbert", "modernbert"],
 )
-def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder: torch.nn.Module) -> None:
+def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder):
     coarse = in_bf16(encoder.eval())
     assert {parameter.dtype for parameter in coarse.parameters()} == {torch.bfloat16}
     assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
@@ -122,13 +120,8 @@ def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder: torch.nn.Mo
     ],
 )
 def test_the_fastest_attention_is_one_that_is_installed_and_supported(
-    device: str,
-    installed: bool,
-    supported: bool,
-    kernels: list[str] | None,
-    expected: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    device, installed, supported, kernels, expected, monkeypatch
+):
     monkeypatch.setattr(bfloat16, "is_flash_attn_2_available", lambda: installed)
     encoder = torch.nn.Module()
     encoder._supports_flash_attn = supported  # type: ignore[assignment]
@@ -137,9 +130,7 @@ def test_the_fastest_attention_is_one_that_is_installed_and_supported(
     assert chosen == expected
 
 
-def test_encoders_of_transformers_say_whether_they_support_flash_attention(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_encoders_of_transformers_say_whether_they_support_flash_attention(monkeypatch):
     monkeypatch.setattr(bfloat16, "is_flash_attn_2_available", lambda: True)
     encoder = BertModel(BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1,
                                    num_attention_heads=2, intermediate_size=8))  # fmt: skip
@@ -147,7 +138,7 @@ def test_encoders_of_transformers_say_whether_they_support_flash_attention(
 
 
 @pytest.mark.parametrize(("attention", "waits"), [("modwatch_async", False), ("sdpa", True)])
-def test_no_value_is_read_from_a_device_between_batches(attention: str, waits: bool) -> None:
+def test_no_value_is_read_from_a_device_between_batches(attention, waits):
     """On the meta device there are no values: whoever reads one fails."""
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     encoder = BertModel(BertConfig(vocab_size=9, intermediate_size=8, **size))
@@ -161,7 +152,7 @@ def test_no_value_is_read_from_a_device_between_batches(attention: str, waits: b
         assert classifier.features(batch.ids, batch.mask).shape == (2, 8)
 
 
-def test_the_mask_that_is_made_without_waiting_is_that_of_transformers() -> None:
+def test_the_mask_that_is_made_without_waiting_is_that_of_transformers():
     torch.manual_seed(0)
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     encoder = BertModel(BertConfig(vocab_size=9, intermediate_size=8, **size)).eval()
@@ -176,7 +167,7 @@ def test_the_mask_that_is_made_without_waiting_is_that_of_transformers() -> None
         assert torch.allclose(*states, atol=1e-6)
 
 
-def test_agreement_counts_what_changes() -> None:
+def test_agreement_counts_what_changes():
     exact = np.linspace(0.05, 0.55, 101)
     assert agreement(exact, exact, threshold=0.5) == Agreement(
         comments=101, largest_difference=0.0, decisions_changed=0.0, reviewed_overlap=1.0
@@ -190,7 +181,7 @@ def test_agreement_counts_what_changes() -> None:
     assert not found.close
 
 
-def test_one_difference_too_large_is_enough() -> None:
+def test_one_difference_too_large_is_enough():
     within = Agreement(
         comments=1_000, largest_difference=0.005, decisions_changed=0.001, reviewed_overlap=0.99
     )
@@ -202,8 +193,8 @@ def test_one_difference_too_large_is_enough() -> None:
 
 @pytest.mark.parametrize(("layers", "fast"), [(1, True), (0, True)])
 def test_training_records_the_agreement_where_bf16_is_faster(
-    layers: int, fast: bool, corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    layers, fast, corpus, tiny_recipe, monkeypatch
+):
     monkeypatch.setattr(training, "has_bf16", lambda _: fast)
     recipe = replace(tiny_recipe, layers=layers, max_steps=2)
     facts = train(*corpus, recipe=recipe, seed=1).facts
@@ -225,7 +216,7 @@ def close(found: torch.Tensor, expected: torch.Tensor) -> bool:
     [((1, 24), True, False), ((5, 24), False, True), ((3, 7, 24), True, True)],
 )
 @torch.inference_mode()
-def test_a_layer(shape: tuple[int, ...], bias: bool, gelu: bool) -> None:
+def test_a_layer(shape, bias, gelu):
     torch.manual_seed(0)
     layer = nn.Linear(24, 10, bias=bias)
     values = 3 * torch.randn(*shape)
@@ -251,7 +242,7 @@ def distilbert(activation: str) -> nn.Module:
 @pytest.mark.parametrize(
     ("activation", "in_the_product"), [("gelu", 2), ("gelu_new", 0), ("relu", 0)]
 )
-def test_an_encoder(build: "type[nn.Module]", activation: str, in_the_product: int) -> None:
+def test_an_encoder(build, activation, in_the_product):
     torch.manual_seed(0)
     plain = build(activation).eval().to(torch.bfloat16)
     with torch.no_grad():
@@ -269,7 +260,7 @@ def test_an_encoder(build: "type[nn.Module]", activation: str, in_the_product: i
     assert (found.float() - expected.float()).abs().mean() < 0.02
 
 
-def test_what_may_compute_something_else_stays() -> None:
+def test_what_may_compute_something_else_stays():
     class Doubled(nn.Linear):
         def forward(self, values: torch.Tensor) -> torch.Tensor:
             return 2 * super().forward(values)

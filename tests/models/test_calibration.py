@@ -24,7 +24,7 @@ def drawn(rng: np.random.Generator, prob: np.ndarray) -> np.ndarray:
     return (rng.random(prob.size) < prob).astype(np.int64)
 
 
-def test_platt_undoes_a_known_distortion() -> None:
+def test_platt_undoes_a_known_distortion():
     rng = np.random.default_rng(0)
     true = rng.normal(0, 2, 40_000)
     made = fit_calibration(expit(3 * true + 1), drawn(rng, expit(true)), "platt")
@@ -32,14 +32,14 @@ def test_platt_undoes_a_known_distortion() -> None:
     assert made.parameters[1] == pytest.approx(-1 / 3, abs=0.05)
 
 
-def test_temperature_undoes_over_confidence() -> None:
+def test_temperature_undoes_over_confidence():
     rng = np.random.default_rng(0)
     true = rng.normal(-1, 2, 40_000)
     made = fit_calibration(expit(2.5 * true), drawn(rng, expit(true)), "temperature")
     assert made.parameters == pytest.approx((0.4,), rel=0.05)
 
 
-def test_beta_undoes_what_platt_cannot() -> None:
+def test_beta_undoes_what_platt_cannot():
     """Kull et al. (2017): scores that are beta distributed in each class."""
     rng = np.random.default_rng(0)
     label = drawn(rng, np.full(60_000, 0.5))
@@ -49,7 +49,7 @@ def test_beta_undoes_what_platt_cannot() -> None:
     assert np.abs(made["beta"] - true).mean() < np.abs(made["platt"] - true).mean()
 
 
-def test_isotonic_follows_any_increasing_shape() -> None:
+def test_isotonic_follows_any_increasing_shape():
     rng = np.random.default_rng(0)
     prob = rng.random(60_000)
     true = np.where(prob < 0.5, 0.1 + 0.2 * prob, 0.4 + 0.5 * prob)
@@ -60,7 +60,7 @@ def test_isotonic_follows_any_increasing_shape() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @given(seed=st.integers(0, 1_000), size=st.integers(4, 60))
-def test_the_order_of_comments_stays(method: str, seed: int, size: int) -> None:
+def test_the_order_of_comments_stays(method, seed, size):
     rng = np.random.default_rng(seed)
     prob = rng.random(size)
     label = np.arange(size) % 2
@@ -73,7 +73,7 @@ def test_the_order_of_comments_stays(method: str, seed: int, size: int) -> None:
         assert (np.diff(made(grid)) > 0).all()
 
 
-def test_isotonic_makes_no_ties_of_what_was_none() -> None:
+def test_isotonic_makes_no_ties_of_what_was_none():
     rng = np.random.default_rng(3)
     prob = rng.random(2_000)
     made = fit_calibration(prob, drawn(rng, prob**2), "isotonic")
@@ -81,20 +81,20 @@ def test_isotonic_makes_no_ties_of_what_was_none() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_separated_classes_stay_finite(method: str) -> None:
+def test_separated_classes_stay_finite(method):
     prob, label = expit(np.array([-40.0, -1, 1, 40])), np.array([0, 0, 1, 1])
     made = fit_calibration(prob, label, method)
     assert np.isfinite(made(np.array([0.0, 0.5, 1.0]))).all()
 
 
-def test_both_classes_are_required() -> None:
+def test_both_classes_are_required():
     with pytest.raises(ModelError, match="requires both"):
         fit_calibration(np.full(3, 0.5), np.zeros(3, dtype=int), "platt")
     with pytest.raises(ModelError, match="two of each"):
         choose_calibration(np.full(3, 0.5), np.array([0, 0, 1]), seed=0)
 
 
-def test_a_calibrated_model_is_left_alone() -> None:
+def test_a_calibrated_model_is_left_alone():
     rng = np.random.default_rng(4)
     prob = expit(rng.normal(-2, 2, 5_000))
     choice = choose_calibration(prob, drawn(rng, prob), seed=0)
@@ -102,7 +102,7 @@ def test_a_calibrated_model_is_left_alone() -> None:
     assert set(choice.log_loss) == set(METHODS)
 
 
-def test_the_choice_undoes_over_confidence_with_one_parameter() -> None:
+def test_the_choice_undoes_over_confidence_with_one_parameter():
     rng = np.random.default_rng(5)
     true = rng.normal(-1, 2, 5_000)
     choice = choose_calibration(expit(3 * true), drawn(rng, expit(true)), seed=0)
@@ -110,7 +110,7 @@ def test_the_choice_undoes_over_confidence_with_one_parameter() -> None:
     assert choice.log_loss["temperature"] < choice.log_loss["none"]
 
 
-def test_the_choice_does_not_flatter_isotonic_regression() -> None:
+def test_the_choice_does_not_flatter_isotonic_regression():
     """Fitted and measured on the same few comments, isotonic regression would always win."""
     chosen = []
     for seed in range(20):
@@ -120,14 +120,14 @@ def test_the_choice_does_not_flatter_isotonic_regression() -> None:
     assert sum(item.calibration.method == "isotonic" for item in chosen) == 0
 
 
-def test_out_of_fold_probabilities_are_not_the_fitted_ones() -> None:
+def test_out_of_fold_probabilities_are_not_the_fitted_ones():
     rng = np.random.default_rng(6)
     prob = rng.random(200)
     choice = choose_calibration(prob, drawn(rng, prob), seed=0, methods=["isotonic"])
     assert not np.allclose(choice.prob, choice.calibration(prob))
 
 
-def test_prior_shift_keeps_calibration_at_another_prevalence() -> None:
+def test_prior_shift_keeps_calibration_at_another_prevalence():
     """Saerens et al.: draw at 50 %, correct to 2 %, and the mean probability is 2 %."""
     rng = np.random.default_rng(1)
     label = (rng.random(200_000) < 0.02).astype(int)
@@ -136,13 +136,13 @@ def test_prior_shift_keeps_calibration_at_another_prevalence() -> None:
     assert calibration(expit(2 * score - 2)).mean() == pytest.approx(0.02, rel=0.05)
 
 
-def test_no_shift_to_the_same_prevalence() -> None:
+def test_no_shift_to_the_same_prevalence():
     assert prior_shift(0.3, 0.3) == 0
     prob = np.array([0.0, 0.2, 1.0])
     assert Calibration(method="none")(prob).tolist() == prob.tolist()
 
 
-def test_any_shape_is_calibrated_one_by_one() -> None:
+def test_any_shape_is_calibrated_one_by_one():
     made = Calibration(method="beta", parameters=(1.0, 2.0, 0.5))
     prob = np.array([[0.1, 0.2], [0.3, 0.9]])
     expected = expit(np.log(prob) - 2 * np.log1p(-prob) + 0.5)
@@ -150,12 +150,12 @@ def test_any_shape_is_calibrated_one_by_one() -> None:
     assert logit(made(prob)).shape == (2, 2)
 
 
-def test_threshold_splits_a_separated_split() -> None:
+def test_threshold_splits_a_separated_split():
     prob, label = np.array([0.1, 0.2, 0.6, 0.8]), np.array([0, 0, 1, 1])
     assert best_f1_threshold(prob, label, np.ones(4)) == pytest.approx(0.4)
 
 
-def test_rarer_toxicity_raises_the_threshold() -> None:
+def test_rarer_toxicity_raises_the_threshold():
     rng = np.random.default_rng(2)
     label = rng.integers(0, 2, 5_000)
     prob = expit(rng.normal(2.0 * label - 1, 1.0))
@@ -165,7 +165,7 @@ def test_rarer_toxicity_raises_the_threshold() -> None:
     assert rare > common
 
 
-def test_prevalence_weights_average_one_and_hit_the_prevalence() -> None:
+def test_prevalence_weights_average_one_and_hit_the_prevalence():
     label = np.array([1, 0, 0, 0])
     weight = prevalence_weights(label, 0.1)
     assert weight.mean() == pytest.approx(1)

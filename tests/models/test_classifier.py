@@ -41,7 +41,7 @@ IDS = [[3, 4, 5], [6], [7, 8, 9, 10, 11], [12, 13]]
 SIZE = {"batch_tokens": 100, "batch_size": 10}
 
 
-def test_passes_differ_and_repeat() -> None:
+def test_passes_differ_and_repeat():
     one, again = (predictor().predict(IDS, **SIZE) for _ in range(2))
     assert one.mean.shape == (7, 4)
     assert np.unique(one.mean[:, 0]).size == 7
@@ -49,13 +49,13 @@ def test_passes_differ_and_repeat() -> None:
     assert predictor(seed=2).predict(IDS, **SIZE).mean.tolist() != one.mean.tolist()
 
 
-def test_what_shares_the_batch_does_not_matter() -> None:
+def test_what_shares_the_batch_does_not_matter():
     together = predictor().predict(IDS, **SIZE).mean
     alone = np.concatenate([predictor().predict([ids], **SIZE).mean for ids in IDS], axis=1)
     assert together == pytest.approx(alone, abs=1e-5)
 
 
-def test_without_dropout_it_is_the_deterministic_model() -> None:
+def test_without_dropout_it_is_the_deterministic_model():
     passes = predictor(dropout=0.0).predict(IDS, **SIZE)
     plain = predictor("deterministic", dropout=0.0).predict(IDS, **SIZE)
     assert np.ptp(passes.mean, axis=0).max() == 0
@@ -63,7 +63,7 @@ def test_without_dropout_it_is_the_deterministic_model() -> None:
     assert passes.moments().variance.max() < 1e-15
 
 
-def test_masks_keep_the_mean() -> None:
+def test_masks_keep_the_mean():
     layers = replace_dropout(net := nn.Sequential(nn.Dropout(0.3)), seed=0)
     values = torch.ones(1, 5)
     found = []
@@ -75,7 +75,7 @@ def test_masks_keep_the_mean() -> None:
     assert torch.cat(found).unique().tolist() == pytest.approx([0.0, 1 / 0.7])
 
 
-def test_outside_a_pass_it_is_plain_dropout() -> None:
+def test_outside_a_pass_it_is_plain_dropout():
     net = nn.Sequential(nn.Dropout(0.5))
     replace_dropout(net, seed=0)
     values = torch.ones(1_000)
@@ -97,8 +97,8 @@ CONFIGS = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_embeddings_are_computed_once_and_the_scores_are_those_of_passes_with_their_own(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, monkeypatch
+):
     torch.manual_seed(0)
     recipe, encoder = Recipe(method="mc_dropout", passes=7), AutoModel.from_config(CONFIGS[name])
     made = Predictor([build_classifier(encoder, recipe)], recipe, pad_id=0, seed=1)
@@ -114,7 +114,7 @@ def test_embeddings_are_computed_once_and_the_scores_are_those_of_passes_with_th
 
 
 @pytest.mark.parametrize("place", ["no embeddings", "in the middle"])
-def test_embeddings_that_go_on_after_their_dropout_are_not_shared(place: str) -> None:
+def test_embeddings_that_go_on_after_their_dropout_are_not_shared(place):
     class Embeddings(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -136,7 +136,7 @@ def test_embeddings_that_go_on_after_their_dropout_are_not_shared(place: str) ->
     assert len({tuple(match[0].tolist()) for match in found}) > 1
 
 
-def test_a_padded_batch_gives_what_a_single_comment_gives() -> None:
+def test_a_padded_batch_gives_what_a_single_comment_gives():
     made = predictor()
     with torch.inference_mode():
         alone = made.logit_moments(padded([IDS[1]], 0))[0, :, 0]

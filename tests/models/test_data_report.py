@@ -10,7 +10,7 @@ from modwatch.models.data_report import data_report
 LONG = "the committee decided that the old stone bridge over the river must be closed for a year"
 
 
-def test_the_report_counts_what_there_is() -> None:
+def test_the_report_counts_what_there_is():
     account = Account(read=8, first={"no_label": "a.csv, line 3"})
     account.places.update(header=1, no_label=2, used=5)
     texts = ["You fool!", "you  FOOL", "you fool", "kind words here", LONG]
@@ -39,18 +39,18 @@ def test_the_report_counts_what_there_is() -> None:
     assert stored["rows"] == 5
 
 
-def test_nothing_to_report_on() -> None:
+def test_nothing_to_report_on():
     report = data_report([], [])
     assert (report.rows, report.characters) == (0, (0, 0, 0, 0))
     assert "not compared" in "\n".join(report.lines())
 
 
-def test_a_changed_word_makes_a_near_duplicate_and_another_text_none() -> None:
+def test_a_changed_word_makes_a_near_duplicate_and_another_text_none():
     found = near_duplicates([LONG.replace("stone", "iron"), LONG[::-1], ""], [LONG, ""])
     assert found.tolist() == [True, False, False]
 
 
-def test_short_texts_must_be_equal() -> None:
+def test_short_texts_must_be_equal():
     assert near_duplicates(["go away", "Go away!"], ["go home"]).tolist() == [False, False]
     assert near_duplicates(["Go away!"], ["go away"]).tolist() == [True]
 
@@ -59,7 +59,7 @@ words = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=12)
 
 
 @given(texts=st.lists(words, min_size=1, max_size=5), of=st.lists(words, min_size=1, max_size=5))
-def test_it_is_the_jaccard_similarity_of_shingles(texts: list[str], of: list[str]) -> None:
+def test_it_is_the_jaccard_similarity_of_shingles(texts, of):
     def shingles(text: str) -> set[tuple[str, ...]]:
         parts = text.split()
         return {tuple(parts[k : k + 3]) for k in range(max(1, len(parts) - 2))}
@@ -75,5 +75,5 @@ def test_it_is_the_jaccard_similarity_of_shingles(texts: list[str], of: list[str
 
 
 @given(st.text())
-def test_plain_text_is_its_own_plain_text(text: str) -> None:
+def test_plain_text_is_its_own_plain_text(text):
     assert plain_text(plain_text(text)) == plain_text(text)

@@ -29,14 +29,12 @@ class Machine:
 
 
 @pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> LastingLimits:
+def limits(monkeypatch):
     monkeypatch.setattr(devices, "_SUCCESSES", 3)
     return LastingLimits(MOST)
 
 
-def test_they_double_when_the_shortage_is_over_and_not_beyond_the_first(
-    limits: LastingLimits,
-) -> None:
+def test_they_double_when_the_shortage_is_over_and_not_beyond_the_first(limits):
     machine = Machine(fits=5)
     assert machine.work(limits) == [3]
     assert machine.tried == [15, 7, 3]
@@ -45,13 +43,13 @@ def test_they_double_when_the_shortage_is_over_and_not_beyond_the_first(
     assert limits.current == MOST
 
 
-def test_a_shortage_that_lasts_is_met_once_in_some_pieces(limits: LastingLimits) -> None:
+def test_a_shortage_that_lasts_is_met_once_in_some_pieces(limits):
     machine = Machine(fits=7)
     assert machine.work(limits, 9) == [7] * 9
     assert machine.tried == [15, 7, 7, 7] * 3
 
 
-def test_the_successes_before_a_shortage_do_not_count(limits: LastingLimits) -> None:
+def test_the_successes_before_a_shortage_do_not_count(limits):
     machine = Machine(fits=7)
     machine.work(limits, 2)
     machine.fits = 3
@@ -60,7 +58,7 @@ def test_the_successes_before_a_shortage_do_not_count(limits: LastingLimits) -> 
     assert machine.tried[-2:] == [7, 3]
 
 
-def test_without_room_for_one_comment_it_fails_and_goes_on_later(limits: LastingLimits) -> None:
+def test_without_room_for_one_comment_it_fails_and_goes_on_later(limits):
     machine = Machine(fits=0)
     with pytest.raises(ModelError, match="one comment"):
         machine.work(limits)

@@ -3,7 +3,6 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from tokenizers import processors
 from transformers import (
     BertConfig,
     BertModel,
-    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
     T5Config,
@@ -36,11 +34,11 @@ from modwatch.models.encoder import (
     train_tokenizer,
 )
 from modwatch.models.networks import starting_point
-from modwatch.models.recipe import Pooling, Recipe
+from modwatch.models.recipe import Recipe
 
 
 @pytest.mark.parametrize("layers", [0, 2])
-def test_small_encoder_gives_states(layers: int) -> None:
+def test_small_encoder_gives_states(layers):
     recipe = Recipe(layers=layers, hidden_size=8, max_length=6)
     encoder = small_encoder(recipe, vocab_size=20, pad_id=0)
     ids = torch.ones(2, 6, dtype=torch.long)
@@ -49,7 +47,7 @@ def test_small_encoder_gives_states(layers: int) -> None:
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 @given(padding=st.integers(1, 5), seed=st.integers(0, 99))
-def test_pooling_ignores_padding(pooling: Pooling, padding: int, seed: int) -> None:
+def test_pooling_ignores_padding(pooling, padding, seed):
     states = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(seed))
     rubbish = torch.full((2, padding, 4), 1e9)
     mask = torch.ones(2, 3, dtype=torch.long)
@@ -58,25 +56,25 @@ def test_pooling_ignores_padding(pooling: Pooling, padding: int, seed: int) -> N
     assert torch.allclose(pool(torch.cat([states, rubbish], 1), longer, pooling), plain)
 
 
-def test_encoder_decoder_is_refused(tmp_path: Path) -> None:
+def test_encoder_decoder_is_refused(tmp_path):
     config = T5Config(vocab_size=16, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     T5Model(config).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match=r"is an encoder-decoder \(t5\); use an encoder-only"):
         pretrained_encoder(tmp_path)
 
 
-def test_an_architecture_without_hidden_states_is_refused() -> None:
+def test_an_architecture_without_hidden_states_is_refused():
     ids = torch.ones(1, 3, dtype=torch.long)
     with pytest.raises(ModelError, match=r"Linear returns no hidden states.*encoder-only"):
         hidden_states(torch.nn.Linear(3, 3), ids, ids)  # type: ignore[arg-type]
 
 
-def test_folder_without_encoder_is_named(tmp_path: Path) -> None:
+def test_folder_without_encoder_is_named(tmp_path):
     with pytest.raises(ModelError, match=tmp_path.name):
         pretrained_encoder(tmp_path)
 
 
-def test_folder_asking_for_remote_code_is_refused(tmp_path: Path) -> None:
+def test_folder_asking_for_remote_code_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(
         '{"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.M"}}'
     )
@@ -85,12 +83,12 @@ def test_folder_asking_for_remote_code_is_refused(tmp_path: Path) -> None:
         pretrained_encoder(tmp_path)
 
 
-def test_what_is_no_folder_and_no_name_of_the_hub_is_named() -> None:
+def test_what_is_no_folder_and_no_name_of_the_hub_is_named():
     with pytest.raises(ModelError, match=r"'\./no/such/folder' could not be loaded"):
         pretrained_encoder("./no/such/folder")
 
 
-def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path):
     """In a process of its own, since the library reads its settings when it is imported."""
     port = _closed_port()
     child = subprocess.run(
@@ -135,7 +133,7 @@ def _closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_positions_of_roberta_begin_behind_the_padding() -> None:
+def test_positions_of_roberta_begin_behind_the_padding():
     sizes = {"hidden_size": 8, "num_hidden_layers": 0, "num_attention_heads": 1}
     config = RobertaConfig(vocab_size=9, max_position_embeddings=514, pad_token_id=1, **sizes)
     assert longest_input(RobertaModel(config)) == 512
@@ -145,9 +143,7 @@ def test_positions_of_roberta_begin_behind_the_padding() -> None:
 HOSTILE = ["", "\x00", "🙂🙃", "שלום עולם", "‮desrever", "   \n\t ", "a" * 50_000, "<script>"]
 
 
-def test_every_text_has_subwords_and_no_more_than_asked(
-    corpus: tuple[list[str], list[int]],
-) -> None:
+def test_every_text_has_subwords_and_no_more_than_asked(corpus):
     tokenizer = train_tokenizer(corpus[0], Recipe(vocab_size=120))
     ids = encode(tokenizer, HOSTILE, max_length=12)
     assert len(ids) == len(HOSTILE)
@@ -156,7 +152,7 @@ def test_every_text_has_subwords_and_no_more_than_asked(
 
 
 @pytest.fixture(scope="module")
-def tokenizers(corpus: tuple[list[str], list[int]]) -> list[PreTrainedTokenizerFast]:
+def tokenizers(corpus):
     """One without special tokens, and one that adds two."""
     plain, special = (train_tokenizer(corpus[0], Recipe(vocab_size=120)) for _ in range(2))
     special.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
@@ -174,9 +170,7 @@ WORDS = st.sampled_from(["garden", "rain", "bridge", "漢字", "🙂", "unheard"
 
 
 @given(words=st.lists(WORDS, max_size=60), length=st.integers(8, 40), at=st.sampled_from([0, 1]))
-def test_passages_have_every_subword(
-    tokenizers: list[PreTrainedTokenizerFast], words: list[str], length: int, at: int
-) -> None:
+def test_passages_have_every_subword(tokenizers, words, length, at):
     tokenizer, specials = tokenizers[at], 2 * at
     (ids,) = encode(tokenizer, [" ".join(words)], max_length=10**6)
     ((passages, cut),) = encode_passages(tokenizer, [" ".join(words)], max_length=length)
@@ -195,9 +189,7 @@ def test_passages_have_every_subword(
     assert specials == 0 or all(passage[-1] == ids[-1] for passage in passages)
 
 
-def test_the_end_of_a_text_beyond_the_bound_is_cut(
-    tokenizers: list[PreTrainedTokenizerFast], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_text_beyond_the_bound_is_cut(tokenizers, monkeypatch):
     monkeypatch.setattr(encoder_module, "MOST_SUBWORDS", 60)
     texts = ["🙂 " * 50, "🙂 " * 90, "rain", ""]
     for tokenizer in tokenizers:
@@ -212,18 +204,14 @@ def test_the_end_of_a_text_beyond_the_bound_is_cut(
         assert len(passages) == 1
 
 
-def test_a_model_without_room_for_a_subword_reads_nothing_of_a_long_text(
-    tokenizers: list[PreTrainedTokenizerFast],
-) -> None:
+def test_a_model_without_room_for_a_subword_reads_nothing_of_a_long_text(tokenizers):
     ((passages, cut),) = encode_passages(tokenizers[1], ["rain " * 9], max_length=4)
     assert cut
     assert [len(passage) for passage in passages] == [2]
 
 
 @given(text=st.text(max_size=60), hidden=st.lists(st.tuples(st.integers(0, 60), HIDDEN)))
-def test_invisible_characters_are_not_read(
-    tokenizers: list[PreTrainedTokenizerFast], text: str, hidden: list[tuple[int, str]]
-) -> None:
+def test_invisible_characters_are_not_read(tokenizers, text, hidden):
     text = visible(text)
     spread = text
     for position, sign in hidden:
@@ -232,7 +220,7 @@ def test_invisible_characters_are_not_read(
     assert one == other
 
 
-def test_a_tokenizer_learns_no_invisible_characters(corpus: tuple[list[str], list[int]]) -> None:
+def test_a_tokenizer_learns_no_invisible_characters(corpus):
     texts = corpus[0]
     hidden = ["\xad".join(text) for text in texts]
     first, second = (
@@ -242,13 +230,13 @@ def test_a_tokenizer_learns_no_invisible_characters(corpus: tuple[list[str], lis
     assert first == second
 
 
-def test_case_accents_and_spacing_are_folded(corpus: tuple[list[str], list[int]]) -> None:
+def test_case_accents_and_spacing_are_folded(corpus):
     tokenizer = train_tokenizer(corpus[0], Recipe(vocab_size=120))
     one, other = encode(tokenizer, ["the gardén", " THE\n garden"], max_length=12)
     assert one == other
 
 
-def test_same_texts_same_tokenizer(corpus: tuple[list[str], list[int]]) -> None:
+def test_same_texts_same_tokenizer(corpus):
     recipe = Recipe(vocab_size=120)
     first, second = (
         train_tokenizer(corpus[0], recipe).backend_tokenizer.to_str() for _ in range(2)
@@ -256,11 +244,11 @@ def test_same_texts_same_tokenizer(corpus: tuple[list[str], list[int]]) -> None:
     assert first == second
 
 
-def test_no_texts_no_ids(corpus: tuple[list[str], list[int]]) -> None:
+def test_no_texts_no_ids(corpus):
     assert encode(train_tokenizer(corpus[0], Recipe(vocab_size=120)), [], max_length=4) == []
 
 
-def test_broken_file_is_named(tmp_path: Path) -> None:
+def test_broken_file_is_named(tmp_path):
     path = tmp_path / "tokenizer.json"
     for content in ("{", "[]", "\x00"):
         path.write_text(content)
@@ -269,7 +257,7 @@ def test_broken_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def whole(tmp_path: Path, corpus: tuple[list[str], list[int]]) -> Path:
+def whole(tmp_path, corpus):
     """An encoder with its tokenizer, as a download leaves it."""
     recipe = Recipe(vocab_size=120, hidden_size=8, layers=1)
     tokenizer = train_tokenizer(corpus[0], recipe)
@@ -281,7 +269,7 @@ def whole(tmp_path: Path, corpus: tuple[list[str], list[int]]) -> Path:
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 @pytest.mark.parametrize("kept", [None, 0, 0.5])
-def test_half_a_download_is_named_with_its_file(whole: Path, name: str, kept: float | None) -> None:
+def test_half_a_download_is_named_with_its_file(whole, name, kept):
     path = whole / name
     content = path.read_bytes()
     path.unlink()
@@ -294,7 +282,7 @@ def test_half_a_download_is_named_with_its_file(whole: Path, name: str, kept: fl
     assert "download the encoder again" in str(caught.value)
 
 
-def test_a_part_of_the_weights_that_was_not_downloaded_is_named(whole: Path) -> None:
+def test_a_part_of_the_weights_that_was_not_downloaded_is_named(whole):
     encoder = pretrained_encoder(whole)
     (whole / "model.safetensors").unlink()
     encoder.save_pretrained(whole, max_shard_size="4KB")
@@ -305,7 +293,7 @@ def test_a_part_of_the_weights_that_was_not_downloaded_is_named(whole: Path) -> 
         pretrained_encoder(whole)
 
 
-def test_weights_that_the_file_does_not_have_are_named(whole: Path) -> None:
+def test_weights_that_the_file_does_not_have_are_named(whole):
     path = whole / "model.safetensors"
     weights = load_file(path)
     del weights["encoder.layer.0.output.dense.weight"], weights["pooler.dense.weight"]
@@ -314,7 +302,7 @@ def test_weights_that_the_file_does_not_have_are_named(whole: Path) -> None:
         pretrained_encoder(whole)
 
 
-def test_a_tokenizer_with_more_ids_than_embeddings_is_refused(whole: Path) -> None:
+def test_a_tokenizer_with_more_ids_than_embeddings_is_refused(whole):
     tokenizer = pretrained_tokenizer(whole)
     tokenizer.add_tokens(["another"])
     tokenizer.save_pretrained(whole)
@@ -322,7 +310,7 @@ def test_a_tokenizer_with_more_ids_than_embeddings_is_refused(whole: Path) -> No
         starting_point([], Recipe(encoder=str(whole)))
 
 
-def test_dropout_of_an_encoder_can_be_replaced(whole: Path) -> None:
+def test_dropout_of_an_encoder_can_be_replaced(whole):
     assert pretrained_encoder(whole).config.hidden_dropout_prob == 0.1
     encoder = pretrained_encoder(whole, dropout=0.0)
     layers = [part.p for part in encoder.modules() if isinstance(part, torch.nn.Dropout)]

@@ -1,7 +1,6 @@
 """On a CUDA device: the same models as on the CPU, up to rounding."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from modwatch.models.bfloat16 import in_bf16
 from modwatch.models.classifier import Predictor, build_classifier
 from modwatch.models.devices import device_of, devices_of
 from modwatch.models.encoder import encode
-from modwatch.models.recipe import METHODS, Recipe
+from modwatch.models.recipe import METHODS
 from modwatch.models.training import train
 
 pytestmark = [
@@ -28,9 +27,7 @@ CUDA = torch.device("cuda", 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_trained_on_the_device_it_scores_the_same_on_the_cpu(
-    method: str, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_trained_on_the_device_it_scores_the_same_on_the_cpu(method, corpus, tiny_recipe, tmp_path):
     recipe = replace(tiny_recipe, method=method, members=2, passes=3)  # type: ignore[arg-type]
     model = train(*corpus, recipe=recipe, seed=1, devices=[CUDA])
     assert model.facts.validation["auroc"] > 0.9
@@ -47,7 +44,7 @@ def test_trained_on_the_device_it_scores_the_same_on_the_cpu(
     assert np.abs(there - here).max() < 5e-3
 
 
-def test_company_does_not_change_a_score_on_the_device(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_company_does_not_change_a_score_on_the_device(corpus, tiny_recipe):
     recipe = replace(tiny_recipe, method="mc_dropout", passes=3)
     model = train(*corpus, recipe=recipe, seed=1, devices=[CUDA])
     ids = encode(model.tokenizer, corpus[0][:64], max_length=recipe.max_length)
@@ -59,7 +56,7 @@ def test_company_does_not_change_a_score_on_the_device(corpus: Corpus, tiny_reci
     assert np.abs(alone - together).max() < 1e-4
 
 
-def test_batches_copied_meanwhile_are_the_batches() -> None:
+def test_batches_copied_meanwhile_are_the_batches():
     rng = np.random.default_rng(0)
     here = [padded(rng.integers(1, 9_000, (64, 500)).tolist(), pad_id=0) for _ in range(40)]
     work = torch.randn(4_096, 4_096, device=CUDA)
@@ -70,7 +67,7 @@ def test_batches_copied_meanwhile_are_the_batches() -> None:
     assert torch.stack(sums).tolist() == [int(batch.ids.sum()) for batch in here]
 
 
-def test_batches_in_bf16_do_not_wait_for_the_device(tiny_recipe: Recipe) -> None:
+def test_batches_in_bf16_do_not_wait_for_the_device(tiny_recipe):
     size = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
     encoder = BertModel(BertConfig(vocab_size=50, **size)).eval().to(CUDA)
     recipe = replace(tiny_recipe, method="deterministic")
@@ -90,7 +87,7 @@ def test_batches_in_bf16_do_not_wait_for_the_device(tiny_recipe: Recipe) -> None
 
 
 @pytest.mark.skipif(not is_flash_attn_2_available(), reason="flash-attn is not installed")
-def test_flash_attention_gives_the_states_of_pytorch_s() -> None:
+def test_flash_attention_gives_the_states_of_pytorch_s():
     torch.manual_seed(0)
     config = BertConfig(vocab_size=50, hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
     encoder = BertModel(config).eval().to(CUDA)
@@ -105,7 +102,7 @@ def test_flash_attention_gives_the_states_of_pytorch_s() -> None:
     assert (exact - near.float())[batch.mask.bool()].abs().max() < 0.1
 
 
-def test_auto_is_every_device() -> None:
+def test_auto_is_every_device():
     assert device_of("auto") == CUDA
     assert len(devices_of("auto")) == torch.cuda.device_count()
     assert devices_of("cuda:0") == [CUDA]

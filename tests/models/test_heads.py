@@ -27,7 +27,7 @@ def spectral_norm(head: SNGPHead) -> float:
     return float(torch.linalg.matrix_norm(head.dense.weight.detach().double(), 2))
 
 
-def test_constrain_bounds_the_spectral_norm() -> None:
+def test_constrain_bounds_the_spectral_norm():
     head = sngp()
     with torch.no_grad():
         head.dense.weight.mul_(50)
@@ -38,7 +38,7 @@ def test_constrain_bounds_the_spectral_norm() -> None:
     assert spectral_norm(head) <= 0.95 * (1 + 1e-6)
 
 
-def test_the_exact_constraint_needs_one_call() -> None:
+def test_the_exact_constraint_needs_one_call():
     head = sngp()
     with torch.no_grad():
         head.dense.weight.mul_(50)
@@ -46,7 +46,7 @@ def test_the_exact_constraint_needs_one_call() -> None:
     assert spectral_norm(head) == pytest.approx(0.95, rel=1e-6)
 
 
-def test_constrain_leaves_small_weights_alone() -> None:
+def test_constrain_leaves_small_weights_alone():
     head = sngp()
     with torch.no_grad():
         head.dense.weight.mul_(0.01)
@@ -57,7 +57,7 @@ def test_constrain_leaves_small_weights_alone() -> None:
 
 
 @pytest.mark.parametrize("linear", [False, True])
-def test_the_features_approximate_the_kernel(linear: bool) -> None:
+def test_the_features_approximate_the_kernel(linear):
     torch.manual_seed(0)
     head = SNGPHead(8, 8, Recipe(random_features=4_096, linear_kernel=linear)).eval()
     x = torch.randn(6, 8)
@@ -69,7 +69,7 @@ def test_the_features_approximate_the_kernel(linear: bool) -> None:
     assert torch.allclose(phi @ phi.T, kernel, atol=0.08)
 
 
-def test_precision_is_the_laplace_sum() -> None:
+def test_precision_is_the_laplace_sum():
     head, x = sngp(), torch.randn(20, 8)
     head.observe(x[:7])
     head.observe(x[7:])
@@ -82,7 +82,7 @@ def test_precision_is_the_laplace_sum() -> None:
     assert np.allclose(posterior(head, x).variance[0], exact.numpy(), rtol=1e-3)
 
 
-def test_variance_is_small_where_data_was_and_large_elsewhere() -> None:
+def test_variance_is_small_where_data_was_and_large_elsewhere():
     head = sngp()
     near = torch.tensor([1.0, -1, 1, -1, 0, 0, 2, -2]) + 0.01 * torch.randn(500, 8)
     head.observe(near)
@@ -91,7 +91,7 @@ def test_variance_is_small_where_data_was_and_large_elsewhere() -> None:
     assert seen.variance[0, 0] < unseen.variance[0, 0] / 100
 
 
-def test_deterministic_head_has_no_variance() -> None:
+def test_deterministic_head_has_no_variance():
     head = build_head(4, 4, Recipe(method="deterministic")).eval()
     assert isinstance(head, DeterministicHead)
     head.observe(torch.randn(3, 4))
@@ -101,7 +101,7 @@ def test_deterministic_head_has_no_variance() -> None:
 
 
 @pytest.mark.parametrize("linear", [False, True])
-def test_the_posterior_is_laplace_in_numpy(linear: bool) -> None:
+def test_the_posterior_is_laplace_in_numpy(linear):
     """A linear-Gaussian toy: φ is given, the weights have the posterior N(β, (τI + ΣppᵀΦΦᵀ)⁻¹)."""
     head = sngp(random_features=16, ridge=0.5, linear_kernel=linear)
     x, new = torch.randn(50, 8), torch.randn(7, 8)
@@ -119,7 +119,7 @@ def test_the_posterior_is_laplace_in_numpy(linear: bool) -> None:
     )
 
 
-def test_momentum_approaches_the_exact_precision() -> None:
+def test_momentum_approaches_the_exact_precision():
     exact, moving = sngp(), sngp(precision_momentum=0.99)
     x = torch.randn(400, 8)
     exact.observe(x)
@@ -131,7 +131,7 @@ def test_momentum_approaches_the_exact_precision() -> None:
     assert gap < 0.05
 
 
-def test_the_power_iteration_is_saved() -> None:
+def test_the_power_iteration_is_saved():
     head, other = sngp(), sngp()
     for _ in range(3):
         head.constrain()
@@ -140,7 +140,7 @@ def test_the_power_iteration_is_saved() -> None:
     assert torch.equal(head.direction, other.direction)
 
 
-def test_loaded_weights_replace_the_covariance() -> None:
+def test_loaded_weights_replace_the_covariance():
     head, x = sngp(), torch.randn(30, 8)
     before = posterior(head, x).variance
     taught = sngp()
@@ -149,7 +149,7 @@ def test_loaded_weights_replace_the_covariance() -> None:
     assert (posterior(head, x).variance < before).all()
 
 
-def test_a_precision_that_is_hard_to_invert_gets_a_larger_ridge() -> None:
+def test_a_precision_that_is_hard_to_invert_gets_a_larger_ridge():
     head = sngp(random_features=4)
     head.precision = torch.full((4, 4), 1e6, dtype=torch.float64)  # rank 1
     assert np.isfinite(posterior(head, torch.randn(2, 8)).variance).all()

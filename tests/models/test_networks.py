@@ -15,27 +15,24 @@ import torch
 
 from modwatch.common.errors import ModelError
 from modwatch.models.progress import Progress
-from modwatch.models.recipe import Recipe
-from modwatch.models.training import TrainedModel, train
+from modwatch.models.training import train
 
 Corpus = tuple[list[str], list[int]]
 TWO = [torch.device("cpu")] * 2
 
 
 @pytest.fixture(scope="module")
-def ensemble(tiny_recipe: Recipe) -> Recipe:
+def ensemble(tiny_recipe):
     return replace(tiny_recipe, method="sngp_ensemble", members=3)
 
 
 @pytest.fixture(scope="module")
-def alone(corpus: Corpus, ensemble: Recipe) -> TrainedModel:
+def alone(corpus, ensemble):
     """The ensemble, its members fitted one after another."""
     return train(*corpus, recipe=ensemble, seed=1)
 
 
-def test_side_by_side_gives_the_weights_of_one_after_another(
-    corpus: Corpus, ensemble: Recipe, alone: TrainedModel
-) -> None:
+def test_side_by_side_gives_the_weights_of_one_after_another(corpus, ensemble, alone):
     steps: list[Progress] = []
     points: list[tuple[int, int]] = []
     processes: list[int] = []
@@ -62,9 +59,7 @@ def test_side_by_side_gives_the_weights_of_one_after_another(
     assert set(points) == {(1, 3), (2, 3), (3, 3)}
 
 
-def test_a_member_that_fails_stops_the_others(
-    corpus: Corpus, ensemble: Recipe, tmp_path: Path
-) -> None:
+def test_a_member_that_fails_stops_the_others(corpus, ensemble, tmp_path):
     (tmp_path / "network-1").write_text("where a folder of checkpoints should be", "utf-8")
     endless = replace(ensemble, epochs=1_000, max_steps=None)
     with pytest.raises(NotADirectoryError):
@@ -73,9 +68,7 @@ def test_a_member_that_fails_stops_the_others(
 
 
 @pytest.mark.soak  # a member that fails stops the others, a killed run goes on
-def test_a_process_killed_from_outside_is_reported_and_made_good(
-    corpus: Corpus, ensemble: Recipe, alone: TrainedModel, tmp_path: Path
-) -> None:
+def test_a_process_killed_from_outside_is_reported_and_made_good(corpus, ensemble, alone, tmp_path):
     """Made good with fewer devices, as the message advises."""
 
     def kill(_: Progress) -> None:
@@ -89,7 +82,7 @@ def test_a_process_killed_from_outside_is_reported_and_made_good(
     assert resumed.calibration == alone.calibration
 
 
-def test_no_process_outlives_the_one_that_started_it(tmp_path: Path) -> None:
+def test_no_process_outlives_the_one_that_started_it(tmp_path):
     child = subprocess.Popen(
         [sys.executable, "-c", _ORPHANS, str(tmp_path)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},

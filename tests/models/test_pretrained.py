@@ -19,7 +19,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "models"
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Path:
+def encoder():
     folder = SHARED / "minilm-l6"
     if not folder.exists():
         pytest.skip(f"no pre-trained encoder in {folder}")
@@ -31,7 +31,7 @@ def short(encoder: Path, **changes: object) -> Recipe:
     return Recipe(encoder=str(encoder), **(values | changes))  # type: ignore[arg-type]
 
 
-def test_hugging_face_loads_what_was_trained(encoder: Path, tmp_path: Path) -> None:
+def test_hugging_face_loads_what_was_trained(encoder, tmp_path):
     texts, labels = tiny_corpus(96)
     model = train(texts, labels, recipe=short(encoder, learning_rate=1e-3), seed=0)
     folder = tmp_path / "artifact"
@@ -54,7 +54,7 @@ def test_hugging_face_loads_what_was_trained(encoder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("method", ["sngp", "mc_dropout"])  # test_training.py trains all methods
-def test_each_method_fine_tunes_it(encoder: Path, method: str) -> None:
+def test_each_method_fine_tunes_it(encoder, method):
     texts, labels = tiny_corpus(64)
     recipe = short(encoder, method=method, members=2, passes=3, max_steps=2)
     model = train(texts, labels, recipe=recipe, seed=0)

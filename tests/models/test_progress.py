@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
 
 from modwatch.models import networks
 from modwatch.models.progress import Plan, Progress, TrainingProgress
-from modwatch.models.recipe import Recipe
 from modwatch.models.training import train
 
 Corpus = tuple[list[str], list[int]]
@@ -90,7 +88,7 @@ def run(watched: Watched, *, evaluation: float, posterior: float, prediction: fl
 
 
 @pytest.mark.parametrize("slower", [0.5, 1.0, 2.0])
-def test_the_estimate_is_within_a_half_after_a_tenth_of_the_time(slower: float) -> None:
+def test_the_estimate_is_within_a_half_after_a_tenth_of_the_time(slower):
     """Where phases take other times than those planned, by the machine or the encoder."""
     watched = Watched()
     estimates: list[tuple[float, float]] = []
@@ -112,7 +110,7 @@ def test_the_estimate_is_within_a_half_after_a_tenth_of_the_time(slower: float) 
     assert max(left + whole) <= 1.5
 
 
-def test_no_phase_is_silent_for_half_a_minute() -> None:
+def test_no_phase_is_silent_for_half_a_minute():
     """Not even where one batch takes ten minutes, or a phase has no batches."""
     watched = Watched()
     watched.work("reading", 1, 90)
@@ -126,7 +124,7 @@ def test_no_phase_is_silent_for_half_a_minute() -> None:
     assert any(line.startswith("evaluation: batch 1 of 20, ") for line in watched.texts)
 
 
-def test_each_phase_tells_its_time_and_memory() -> None:
+def test_each_phase_tells_its_time_and_memory():
     watched = Watched()
     run(watched, evaluation=40, posterior=200, prediction=100)
     took = [line for line in watched.texts if "took" in line]
@@ -144,7 +142,7 @@ def test_each_phase_tells_its_time_and_memory() -> None:
     ]
 
 
-def test_a_run_that_goes_on_counts_its_own_steps() -> None:
+def test_a_run_that_goes_on_counts_its_own_steps():
     watched = Watched()
     watched.show(Progress(plan=Plan(units={("training", 1): 1_000.0})))
     for step in (900, 901, 910):
@@ -153,7 +151,7 @@ def test_a_run_that_goes_on_counts_its_own_steps() -> None:
     assert watched.show.seconds_left() == pytest.approx(90 * 10 + 10, rel=0.02)
 
 
-def test_a_run_that_starts_again_counts_from_there() -> None:
+def test_a_run_that_starts_again_counts_from_there():
     watched = Watched()
     watched.show(Progress(plan=Plan(units={("training", 1): 1_000.0})))
     for step, steps in ((0, 1_000), (500, 1_000), (0, 2_000), (100, 2_000)):
@@ -162,7 +160,7 @@ def test_a_run_that_starts_again_counts_from_there() -> None:
     assert watched.show.seconds_left() == pytest.approx(1_900 + 10)
 
 
-def test_networks_side_by_side_share_the_time_left() -> None:
+def test_networks_side_by_side_share_the_time_left():
     watched = Watched()
     units = {("training", network): 100.0 for network in (1, 2)}
     watched.show(Progress(plan=Plan(units=units, workers=2)))
@@ -175,7 +173,7 @@ def test_networks_side_by_side_share_the_time_left() -> None:
     assert watched.texts[0].startswith("training: network 2 of 2, step 10 of 100, ")
 
 
-def test_a_stopped_network_is_complete_when_its_posterior_begins() -> None:
+def test_a_stopped_network_is_complete_when_its_posterior_begins():
     watched = Watched()
     watched.show(Progress(plan=Plan(units={("training", 1): 100.0, ("posterior", 1): 10.0})))
     for step in (0, 10):
@@ -185,7 +183,7 @@ def test_a_stopped_network_is_complete_when_its_posterior_begins() -> None:
     assert watched.show.seconds_left() == pytest.approx(10 + 10)
 
 
-def test_a_terminal_has_one_line_that_changes() -> None:
+def test_a_terminal_has_one_line_that_changes():
     terminal, lines = Terminal(), list[str]()
     with TrainingProgress(lines.append, terminal=terminal) as show:
         show(Progress(plan=Plan(units={("training", 1): 1.0})))
@@ -198,9 +196,7 @@ def test_a_terminal_has_one_line_that_changes() -> None:
 
 
 @pytest.mark.parametrize("method", ["sngp", "ensemble"])
-def test_every_batch_of_every_phase_is_reported(
-    corpus: Corpus, tiny_recipe: Recipe, method: str
-) -> None:
+def test_every_batch_of_every_phase_is_reported(corpus, tiny_recipe, method):
     recipe = replace(tiny_recipe, method=method, members=2, passes=3, layers=1)
     states: list[Progress] = []
     train(*corpus, recipe=recipe, seed=1, progress=states.append)
@@ -220,9 +216,7 @@ def test_every_batch_of_every_phase_is_reported(
     )
 
 
-def test_a_network_of_an_earlier_run_is_not_in_the_plan(
-    corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_a_network_of_an_earlier_run_is_not_in_the_plan(corpus, tiny_recipe, tmp_path):
     recipe = replace(tiny_recipe, method="ensemble", members=2)
     train(*corpus, recipe=recipe, seed=1, checkpoints=tmp_path)
     (tmp_path / "network-1.json").unlink()
@@ -232,9 +226,7 @@ def test_a_network_of_an_earlier_run_is_not_in_the_plan(
     assert {network for _, network in plan.units} == {0, 2}
 
 
-def test_memory_that_runs_out_shows_the_phase_from_its_start(
-    corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_runs_out_shows_the_phase_from_its_start(corpus, tiny_recipe, monkeypatch):
     real: Callable[..., None] = networks.Predictor.observe
     failed: list[int] = []
 

@@ -2,7 +2,6 @@
 
 import datetime
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +24,7 @@ TEXTS = ["the garden needs rain", "you fizzlewit", ""]
 
 
 @pytest.fixture(scope="module")
-def sqlite(new_store: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory) -> str:
+def sqlite(new_store, tmp_path_factory):
     return new_store(tmp_path_factory.mktemp("mlflow"))
 
 
@@ -39,14 +38,12 @@ def registered(folder: Path, uri: str, name: str) -> str:
     )
 
 
-def test_no_champion_says_what_to_do(sqlite: str) -> None:
+def test_no_champion_says_what_to_do(sqlite):
     with pytest.raises(NoChampionError, match=r"nobody@champion.*modwatch train"):
         Registry(name="nobody", tracking_uri=sqlite).champion_version()
 
 
-def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(
-    tiny_artifact: Path, sqlite: str
-) -> None:
+def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(tiny_artifact, sqlite):
     version = registered(tiny_artifact, sqlite, "with-page")
     days = [datetime.date(2026, 1, day) for day in (5, 6, 7)]
     for served in (days[:1], days, days):
@@ -61,9 +58,7 @@ def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(
     assert "modwatch model rollback" in client.get_registered_model("with-page").description
 
 
-def test_the_reference_is_read_without_the_weights(
-    tiny_artifact: Path, sqlite: str, tmp_path: Path
-) -> None:
+def test_the_reference_is_read_without_the_weights(tiny_artifact, sqlite, tmp_path):
     version = registered(tiny_artifact, sqlite, "with-reference")
     registry = Registry(name="with-reference", tracking_uri=sqlite)
     stored = registry.stored_reference(version, tmp_path)
@@ -73,9 +68,7 @@ def test_the_reference_is_read_without_the_weights(
     assert registry.stored_reference(version, tmp_path) == stored
 
 
-def test_a_model_of_others_and_a_missing_version_have_no_reference(
-    sqlite: str, tmp_path: Path
-) -> None:
+def test_a_model_of_others_and_a_missing_version_have_no_reference(sqlite, tmp_path):
     client = mlflow.MlflowClient(sqlite)
     client.create_registered_model("of-others")
     version = client.create_model_version("of-others", source=tmp_path.as_uri()).version
@@ -85,13 +78,13 @@ def test_a_model_of_others_and_a_missing_version_have_no_reference(
         registry.stored_reference("99", tmp_path)
 
 
-def test_version_without_alias_is_no_champion(tiny_artifact: Path, sqlite: str) -> None:
+def test_version_without_alias_is_no_champion(tiny_artifact, sqlite):
     registered(tiny_artifact, sqlite, "unnamed")
     with pytest.raises(NoChampionError):
         Registry(name="unnamed", tracking_uri=sqlite).champion_version()
 
 
-def test_register_alias_fetch(tiny_artifact: Path, sqlite: str, tmp_path: Path) -> None:
+def test_register_alias_fetch(tiny_artifact, sqlite, tmp_path):
     assert registered(tiny_artifact, sqlite, "toxicity") == "1"
     version = registered(tiny_artifact, sqlite, "toxicity")
     Registry(name="toxicity", tracking_uri=sqlite).set_alias(version)
@@ -104,9 +97,7 @@ def test_register_alias_fetch(tiny_artifact: Path, sqlite: str, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_cache_of_another_database_is_not_mistaken(
-    tiny_artifact: Path, sqlite: str, tmp_path: Path
-) -> None:
+def test_cache_of_another_database_is_not_mistaken(tiny_artifact, sqlite, tmp_path):
     """Version 1 of a model made anew is another model than the cached version 1."""
     version = registered(tiny_artifact, sqlite, "renewed")
     (tmp_path / f"renewed-{version}-{'0' * 12}").mkdir()
@@ -114,9 +105,7 @@ def test_cache_of_another_database_is_not_mistaken(
     assert (folder / "modwatch.json").exists()
 
 
-def test_a_manifest_edited_with_its_digest_is_refused(
-    tiny_artifact: Path, sqlite: str, tmp_path: Path
-) -> None:
+def test_a_manifest_edited_with_its_digest_is_refused(tiny_artifact, sqlite, tmp_path):
     """Whoever edits the manifest can compute its digest, too, but not that of the registry."""
     version = registered(tiny_artifact, sqlite, "edited")
     folder = Registry(name="edited", tracking_uri=sqlite).fetch(version, tmp_path).folder
@@ -134,12 +123,12 @@ def test_a_manifest_edited_with_its_digest_is_refused(
     assert load(folder).digest == load(tiny_artifact).digest
 
 
-def test_unknown_version_is_named(sqlite: str, tmp_path: Path) -> None:
+def test_unknown_version_is_named(sqlite, tmp_path):
     with pytest.raises(NoChampionError, match="no version 99 of model toxicity"):
         Registry(name="toxicity", tracking_uri=sqlite).fetch("99", tmp_path)
 
 
-def test_a_rollback_exchanges_champion_and_previous(tiny_artifact: Path, sqlite: str) -> None:
+def test_a_rollback_exchanges_champion_and_previous(tiny_artifact, sqlite):
     one, other = (registered(tiny_artifact, sqlite, "rolled") for _ in range(2))
     registry = Registry(name="rolled", tracking_uri=sqlite)
     registry.set_alias(one)
@@ -156,7 +145,7 @@ def test_a_rollback_exchanges_champion_and_previous(tiny_artifact: Path, sqlite:
         Registry(name="nobody", tracking_uri=sqlite).roll_back()
 
 
-def test_a_foreign_model_is_fetched_whole(sqlite: str, tmp_path: Path) -> None:
+def test_a_foreign_model_is_fetched_whole(sqlite, tmp_path):
     version = foreign(sqlite, tmp_path / "source")
     found = Registry(name="foreign", tracking_uri=sqlite).fetch(version, tmp_path / "cache")
     assert (found.folder / "weights.bin").read_bytes() == b"?"
@@ -170,7 +159,7 @@ def test_a_foreign_model_is_fetched_whole(sqlite: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["high", "1.5", "-1", "nan"])
-def test_a_foreign_threshold_is_a_probability(sqlite: str, tmp_path: Path, value: str) -> None:
+def test_a_foreign_threshold_is_a_probability(sqlite, tmp_path, value):
     version = foreign(sqlite, tmp_path / "source")
     client = mlflow.MlflowClient(sqlite)
     client.set_model_version_tag("foreign", version, "modwatch.threshold", "0.25")
@@ -191,15 +180,15 @@ def foreign(uri: str, source: Path) -> str:
     return str(client.create_model_version("foreign", source.as_uri()).version)
 
 
-def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_is_down_is_a_tracking_error_soon(monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(TrackingError, match=r"127\.0\.0\.1:9 .*MODWATCH_MLFLOW_URL"):
         Registry(name="toxicity", tracking_uri="http://127.0.0.1:9").champion_version()
 
 
 def test_through_a_server_mlflow_itself_loads_the_champion(
-    tiny_artifact: Path, mlflow_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tiny_artifact, mlflow_url, tmp_path, monkeypatch
+):
     version = registered(tiny_artifact, mlflow_url, "toxicity")
     registry = Registry(name="toxicity", tracking_uri=mlflow_url)
     registry.set_alias(version)

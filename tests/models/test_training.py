@@ -5,7 +5,6 @@ import re
 import signal
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ def same(one: TrainedModel, other: TrainedModel) -> bool:
     )
 
 
-def test_learns_the_rule(tiny_model: TrainedModel) -> None:
+def test_learns_the_rule(tiny_model):
     assert tiny_model.facts.validation["auroc"] > 0.95
     assert tiny_model.facts.examples == 240
     assert tiny_model.facts.toxic == 80
@@ -53,8 +52,8 @@ def test_learns_the_rule(tiny_model: TrainedModel) -> None:
 
 @pytest.mark.parametrize(("linear_kernel", "learning_rate"), [(False, 5e-3), (True, 5e-2)])
 def test_the_norm_of_the_kept_network_is_within_its_bound(
-    linear_kernel: bool, learning_rate: float, corpus: Corpus, tiny_recipe: Recipe
-) -> None:
+    linear_kernel, learning_rate, corpus, tiny_recipe
+):
     recipe = replace(
         tiny_recipe, epochs=3, linear_kernel=linear_kernel, learning_rate=learning_rate
     )
@@ -63,22 +62,20 @@ def test_the_norm_of_the_kept_network_is_within_its_bound(
     assert 0.9 < float(norm) <= recipe.norm_bound * (1 + 1e-6)
 
 
-def test_calibration_is_measured_before_and_after(tiny_model: TrainedModel) -> None:
+def test_calibration_is_measured_before_and_after(tiny_model):
     for name in ("brier", "ece", "calibration_auprc"):
         assert {name, f"{name}_before_calibration"} <= set(tiny_model.facts.validation)
     assert set(tiny_model.facts.calibration_log_loss) >= {"none", "temperature", "isotonic"}
 
 
-def test_same_seed_same_model(
-    corpus: Corpus, tiny_recipe: Recipe, tiny_model: TrainedModel
-) -> None:
+def test_same_seed_same_model(corpus, tiny_recipe, tiny_model):
     again = train(*corpus, recipe=tiny_recipe, seed=1)
     assert again.facts == tiny_model.facts
     assert again.calibration == tiny_model.calibration
     assert same(again, tiny_model)
 
 
-def test_leaves_random_numbers_as_they_were(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_leaves_random_numbers_as_they_were(corpus, tiny_recipe):
     def draw() -> list[float]:
         return [float(torch.rand(1)), random.random(), float(np.random.random())]  # noqa: NPY002
 
@@ -94,7 +91,7 @@ def test_leaves_random_numbers_as_they_were(corpus: Corpus, tiny_recipe: Recipe)
     assert draw() == expected
 
 
-def test_progress_counts_every_step(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_progress_counts_every_step(corpus, tiny_recipe):
     seen: list[Progress] = []
     recipe = replace(tiny_recipe, epochs=1, method="ensemble", members=2)
     model = train(*corpus, recipe=recipe, seed=1, progress=seen.append)
@@ -104,14 +101,14 @@ def test_progress_counts_every_step(corpus: Corpus, tiny_recipe: Recipe) -> None
     assert len(trained) == sum(steps) + 2
 
 
-def test_max_examples_are_counted_not_hidden(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_max_examples_are_counted_not_hidden(corpus, tiny_recipe):
     recipe = replace(tiny_recipe, max_examples=200, max_steps=3, accumulation=2)
     model = train(*corpus, recipe=recipe, seed=2)
     assert (model.facts.examples, model.facts.left_out) == (200, 40)
     assert [made["steps"] for made in model.facts.networks] == [3]
 
 
-def test_longer_comments_are_left_out(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_longer_comments_are_left_out(corpus, tiny_recipe):
     longest = sorted(map(len, corpus[0]))[200]
     short = [row for row, text in enumerate(corpus[0]) if len(text) <= longest]
     recipe = replace(tiny_recipe, epochs=1)
@@ -121,16 +118,14 @@ def test_longer_comments_are_left_out(corpus: Corpus, tiny_recipe: Recipe) -> No
     assert same(model, alone)
 
 
-def test_other_comments_may_be_thinned_out(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_other_comments_may_be_thinned_out(corpus, tiny_recipe):
     recipe = replace(tiny_recipe, negatives_per_positive=1)
     model = train(*corpus, recipe=recipe, seed=1)
     assert model.facts.negatives_left_out == 72  # 144 of the 216 are not toxic
     assert model.facts.validation["n"] == 24  # at the prevalence of the corpus
 
 
-def test_it_stops_when_the_held_out_comments_gain_nothing(
-    corpus: Corpus, tiny_recipe: Recipe
-) -> None:
+def test_it_stops_when_the_held_out_comments_gain_nothing(corpus, tiny_recipe):
     recipe = replace(tiny_recipe, epochs=50, patience=2)
     (made,) = train(*corpus, recipe=recipe, seed=1).facts.networks
     found = [point["average_precision"] for point in made["curve"] if "average_precision" in point]
@@ -139,8 +134,8 @@ def test_it_stops_when_the_held_out_comments_gain_nothing(
 
 
 def test_two_batches_accumulated_give_the_step_of_one_batch_of_both(
-    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tiny_recipe, tmp_path, monkeypatch
+):
     """With plain gradient descent and gradients too small to be clipped, so that scale matters."""
     rng, loss_of = np.random.default_rng(0), optimisation.loss_of
     monkeypatch.setattr(optimisation, "loss_of", lambda *given: loss_of(*given) / 100)
@@ -180,8 +175,8 @@ def test_two_batches_accumulated_give_the_step_of_one_batch_of_both(
 
 @pytest.mark.parametrize("bf16", [True, False])
 def test_training_multiplies_in_bf16_where_the_device_is_faster_with_it(
-    bf16: bool, corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    bf16, corpus, tiny_recipe, monkeypatch
+):
     features, found = Classifier.features, dict[bool, set[torch.dtype]]()
 
     def watched(self: Classifier, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -199,12 +194,8 @@ def test_training_multiplies_in_bf16_where_the_device_is_faster_with_it(
 
 @pytest.mark.parametrize(("longest", "attention"), [(16, "eager"), (129, "sdpa")])
 def test_short_comments_are_trained_without_fused_attention(
-    longest: int,
-    attention: str,
-    corpus: Corpus,
-    tiny_recipe: Recipe,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    longest, attention, corpus, tiny_recipe, monkeypatch
+):
     features, found = Classifier.features, {True: set[str](), False: set[str]()}
 
     def watched(self: Classifier, *given: torch.Tensor) -> torch.Tensor:
@@ -220,21 +211,21 @@ def test_short_comments_are_trained_without_fused_attention(
     assert member.encoder.config._attn_implementation == "sdpa"
 
 
-def test_expected_prevalence_shifts_probabilities(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_expected_prevalence_shifts_probabilities(corpus, tiny_recipe):
     recipe = replace(tiny_recipe, expected_prevalence=0.01)
     model = train(*corpus, recipe=recipe, seed=1)
     assert model.calibration.prior_shift == pytest.approx(np.log(0.01 / 0.99 * 2))
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns(method: str, corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_every_method_learns(method, corpus, tiny_recipe):
     recipe = replace(tiny_recipe, method=method, members=2, passes=3, loss="focal")  # type: ignore[arg-type]
     model = train(*corpus, recipe=recipe, seed=1)
     assert model.facts.validation["auroc"] > 0.9
     assert len(model.members) == (2 if "ensemble" in method else 1)
 
 
-def test_an_ensemble_of_one_is_the_deterministic_model(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_an_ensemble_of_one_is_the_deterministic_model(corpus, tiny_recipe):
     one, plain = (
         train(*corpus, recipe=replace(tiny_recipe, method=method, members=1), seed=1)  # type: ignore[arg-type]
         for method in ("ensemble", "deterministic")
@@ -243,7 +234,7 @@ def test_an_ensemble_of_one_is_the_deterministic_model(corpus: Corpus, tiny_reci
     assert one.calibration == plain.calibration
 
 
-def test_members_begin_differently(corpus: Corpus, tiny_recipe: Recipe) -> None:
+def test_members_begin_differently(corpus, tiny_recipe):
     recipe = replace(tiny_recipe, method="ensemble", members=2, epochs=1)
     model = train(*corpus, recipe=recipe, seed=1)
     first, second = (member.state_dict() for member in model.members)
@@ -253,9 +244,7 @@ def test_members_begin_differently(corpus: Corpus, tiny_recipe: Recipe) -> None:
 @pytest.mark.parametrize(
     ("method", "steps"), [("sngp", 45), pytest.param("ensemble", 100, marks=pytest.mark.soak)]
 )
-def test_a_killed_run_goes_on_to_the_same_weights(
-    method: str, steps: int, corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_a_killed_run_goes_on_to_the_same_weights(method, steps, corpus, tiny_recipe, tmp_path):
     recipe = replace(tiny_recipe, method=method, members=2)  # type: ignore[arg-type]
     undisturbed = train(*corpus, recipe=recipe, seed=1)
     kills = 0
@@ -271,9 +260,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert resumed.facts.networks[0]["steps"] == undisturbed.facts.networks[0]["steps"]
 
 
-def test_an_incomplete_checkpoint_is_passed_over(
-    corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_an_incomplete_checkpoint_is_passed_over(corpus, tiny_recipe, tmp_path):
     recipe = tiny_recipe
     undisturbed = train(*corpus, recipe=recipe, seed=1)
 
@@ -295,9 +282,7 @@ def test_an_incomplete_checkpoint_is_passed_over(
     assert same(resumed, undisturbed)
 
 
-def test_checkpoints_of_another_recipe_are_refused(
-    corpus: Corpus, tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_checkpoints_of_another_recipe_are_refused(corpus, tiny_recipe, tmp_path):
     train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1, checkpoints=tmp_path)
     with pytest.raises(ModelError, match=r"another training run \(different: recipe, ridge\)"):
         train(
@@ -314,8 +299,8 @@ def test_checkpoints_of_another_recipe_are_refused(
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows_and_no_text(
-    corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    corpus, tiny_recipe, monkeypatch
+):
     """The comments that ruin the loss carry a share of their own; their rows are named."""
     texts, labels = corpus
     ruinous = {30: 0.75, 31: 0.25}
@@ -340,8 +325,8 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows_and_no_text(
 
 
 def test_weights_that_are_not_finite_stop_before_they_are_evaluated(
-    corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    corpus, tiny_recipe, monkeypatch
+):
     loss_of, calls = optimisation.loss_of, count(1)
 
     def steep(recipe: Recipe, logit: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -354,12 +339,7 @@ def test_weights_that_are_not_finite_stop_before_they_are_evaluated(
         train(*corpus, recipe=replace(tiny_recipe, max_steps=4, epochs=1, evaluations=1), seed=1)
 
 
-def test_without_memory_the_batch_is_halved_and_reported(
-    corpus: Corpus,
-    tiny_recipe: Recipe,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_without_memory_the_batch_is_halved_and_reported(corpus, tiny_recipe, monkeypatch, caplog):
     loss_of, most = optimisation.loss_of, 5
 
     def scarce(recipe: Recipe, logit: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -378,12 +358,8 @@ def test_without_memory_the_batch_is_halved_and_reported(
 
 
 def test_without_memory_for_the_posterior_its_batches_are_halved(
-    corpus: Corpus,
-    tiny_recipe: Recipe,
-    tiny_model: TrainedModel,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    corpus, tiny_recipe, tiny_model, monkeypatch, caplog
+):
     observe, sizes = SNGPHead.observe, list[int]()
 
     def scarce(head: SNGPHead, features: torch.Tensor) -> None:
@@ -401,12 +377,8 @@ def test_without_memory_for_the_posterior_its_batches_are_halved(
 
 
 def test_without_memory_to_calibrate_its_batches_are_halved(
-    corpus: Corpus,
-    tiny_recipe: Recipe,
-    tiny_model: TrainedModel,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    corpus, tiny_recipe, tiny_model, monkeypatch, caplog
+):
     class Scarce(Predictor):
         def logit_moments(self, batch: Batch) -> torch.Tensor:
             if len(batch.ids) > 5:
@@ -420,8 +392,8 @@ def test_without_memory_to_calibrate_its_batches_are_halved(
 
 
 def test_calibration_begins_with_the_batch_that_training_fitted_into_the_memory(
-    corpus: Corpus, tiny_recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    corpus, tiny_recipe, monkeypatch
+):
     loss_of, sizes = optimisation.loss_of, list[tuple[int, int]]()
 
     def scarce(recipe: Recipe, logit: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -450,6 +422,6 @@ def test_calibration_begins_with_the_batch_that_training_fitted_into_the_memory(
         (["a"] * 30, [0] * 30, "at least ten of each"),
     ],
 )
-def test_unusable_corpora_are_refused(texts: list[str], labels: list[float], message: str) -> None:
+def test_unusable_corpora_are_refused(texts, labels, message):
     with pytest.raises(ModelError, match=message):
         train(texts, labels, recipe=Recipe(), seed=0)

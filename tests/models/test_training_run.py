@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from mlflow.entities import Run
 from modwatch.common.errors import ModelError, TrackingError
 from modwatch.models import training_run
 from modwatch.models.progress import Progress, TrainingProgress
-from modwatch.models.recipe import Recipe
 from modwatch.models.registration import train_and_register
 from modwatch.models.registry import Registry
 from modwatch.models.training_run import TrainingRun
@@ -27,7 +25,7 @@ Corpus = tuple[list[str], list[int]]
 
 
 @pytest.fixture
-def uri(new_store: Callable[[Path], str], tmp_path: Path) -> str:
+def uri(new_store, tmp_path):
     return new_store(tmp_path)
 
 
@@ -42,9 +40,7 @@ def history(uri: str, run_id: str, key: str) -> list[tuple[int, float]]:
     return sorted((point.step, point.value) for point in points)
 
 
-def test_curves_are_in_mlflow_while_the_model_is_fitted(
-    corpus: Corpus, tiny_recipe: Recipe, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_curves_are_in_mlflow_while_the_model_is_fitted(corpus, tiny_recipe, uri, monkeypatch):
     monkeypatch.setattr(training_run, "_EVERY", 0.0)
     seen: list[int] = []
 
@@ -68,8 +64,8 @@ def test_curves_are_in_mlflow_while_the_model_is_fitted(
 
 
 def test_a_killed_training_goes_on_in_its_run_without_a_point_twice(
-    corpus: Corpus, tiny_recipe: Recipe, uri: str, tmp_path: Path
-) -> None:
+    corpus, tiny_recipe, uri, tmp_path
+):
     child = subprocess.run(
         [sys.executable, "-c", _KILLED, uri, str(tmp_path / "checkpoints")],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)},
@@ -121,9 +117,7 @@ registration.train_and_register(
 """
 
 
-def test_an_outage_of_mlflow_delays_the_curves_only(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outage_of_mlflow_delays_the_curves_only(uri, tmp_path, monkeypatch):
     monkeypatch.setattr(training_run, "_EVERY", 0.0)
     run = TrainingRun(uri, name="outage")
     database, away = tmp_path / "mlflow.db", tmp_path / "away.db"
@@ -139,9 +133,7 @@ def test_an_outage_of_mlflow_delays_the_curves_only(
     assert history(uri, run.run_id, "loss") == [(1, 0.5), (2, 0.4)]
 
 
-def test_a_training_that_fails_says_so_in_its_run(
-    corpus: Corpus, tiny_recipe: Recipe, uri: str
-) -> None:
+def test_a_training_that_fails_says_so_in_its_run(corpus, tiny_recipe, uri):
     recipe = replace(tiny_recipe, encoder="./no/such/folder")
     with pytest.raises(ModelError, match="could not be loaded"):
         train_and_register(
@@ -153,9 +145,7 @@ def test_a_training_that_fails_says_so_in_its_run(
 
 
 @pytest.mark.parametrize("texts", [[], ["the garden needs rain"] * 30], ids=["empty", "one class"])
-def test_a_corpus_that_cannot_be_used_leaves_no_run(
-    texts: list[str], tiny_recipe: Recipe, uri: str
-) -> None:
+def test_a_corpus_that_cannot_be_used_leaves_no_run(texts, tiny_recipe, uri):
     with pytest.raises(ModelError, match="at least ten of each"):
         train_and_register(
             texts,
@@ -166,14 +156,14 @@ def test_a_corpus_that_cannot_be_used_leaves_no_run(
     assert runs(uri) == []
 
 
-def test_curves_of_an_ensemble_are_distinguished(uri: str) -> None:
+def test_curves_of_an_ensemble_are_distinguished(uri):
     run = TrainingRun(uri, name="members")
     run.finish([[{"step": 1.0, "loss": 0.5}], [{"step": 1.0, "loss": 0.3}]])
     assert history(uri, run.run_id, "loss_1") == [(1, 0.5)]
     assert history(uri, run.run_id, "loss_2") == [(1, 0.3)]
 
 
-def test_a_run_deleted_in_mlflow_is_replaced(uri: str, tmp_path: Path) -> None:
+def test_a_run_deleted_in_mlflow_is_replaced(uri, tmp_path):
     first = TrainingRun(uri, name="deleted", checkpoints=tmp_path / "checkpoints")
     assert TrainingRun(uri, name="deleted", checkpoints=tmp_path / "checkpoints").run_id == (
         first.run_id

@@ -1,8 +1,6 @@
 """An empty lake, the place of its validation results, and days that wait in the queue."""
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,19 +11,17 @@ from modwatch.data.validation.result import CheckStore
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path):
     return Lake(root=str(tmp_path / "lake"))
 
 
 @pytest.fixture
-def checks(tmp_path: Path) -> CheckStore:
+def checks(tmp_path):
     return CheckStore(root=str(tmp_path / "checks"))
 
 
 @pytest.fixture
-def install_routed(
-    request: pytest.FixtureRequest, install: Callable[..., Installation]
-) -> Callable[..., Installation]:
+def install_routed(request, install):
     """Return a function that makes an installation whose Monday waits in the queue.
 
     With `days=2` Tuesday does, too. Other options are settings.

@@ -2,8 +2,6 @@
 
 import datetime
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,17 +15,16 @@ from audit_path import (
     picture,
     recall_status,
 )
-from receivers import Webhook, webhook
+from receivers import webhook
 from small_audits import label_everything
 
-from conftest import Registry
-from installation import MONDAY, Installation
+from installation import MONDAY
 from modwatch.audits import files
 from modwatch.audits import store as audit_store
 from modwatch.audits.review_items import AuditProgress, Labelling
 from modwatch.common.errors import AuditError
 from modwatch.common.mlflow_client import AUDIT_EXPERIMENT, connect, runs_tagged
-from modwatch.installation.resources import Resources, open_resources
+from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.pipeline import audit as path
 from modwatch.pipeline.audit import approval_alert, reminder_alert
@@ -36,7 +33,7 @@ from modwatch.pipeline.audit import approval_alert, reminder_alert
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 
-def test_every_step_may_come_again_whenever_and_nothing_changes(small: Resources) -> None:
+def test_every_step_may_come_again_whenever_and_nothing_changes(small):
     answers: dict[str, Any] = {}
     steps = adaptive()
     for name, step in steps.items():
@@ -59,7 +56,7 @@ def test_every_step_may_come_again_whenever_and_nothing_changes(small: Resources
     ]
 
 
-def test_there_is_no_second_stage_after_a_stop(small: Resources) -> None:
+def test_there_is_no_second_stage_after_a_stop(small):
     steps = adaptive()
     for name in ("plan", "approve", "draw"):
         steps[name](small)
@@ -73,7 +70,7 @@ def test_there_is_no_second_stage_after_a_stop(small: Resources) -> None:
     assert chain(small)[3].note == "stopped before all were labelled: enough"
 
 
-def test_a_plan_of_one_stage_has_no_second_one(small: Resources) -> None:
+def test_a_plan_of_one_stage_has_no_second_one(small):
     go_to(small, "seal")
     before = picture(small)
     assert small.audit("small").draw(2) == small.audit("small").seal(2) == 0
@@ -81,9 +78,7 @@ def test_a_plan_of_one_stage_has_no_second_one(small: Resources) -> None:
 
 
 @pytest.mark.parametrize(("hours", "over"), [(14 * 24 - 1, False), (14 * 24, True)])
-def test_labels_are_waited_for_until_the_deadline(
-    small: Resources, monkeypatch: pytest.MonkeyPatch, hours: int, over: bool
-) -> None:
+def test_labels_are_waited_for_until_the_deadline(small, monkeypatch, hours, over):
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(hours))
         go_to(small, "draw")
@@ -97,7 +92,7 @@ def test_labels_are_waited_for_until_the_deadline(
     assert small.audit("small").labelling(1) is None
 
 
-def test_nothing_is_left_to_wait_for_when_all_is_labelled(small: Resources) -> None:
+def test_nothing_is_left_to_wait_for_when_all_is_labelled(small):
     go_to(small, "draw")
     label_everything(small)
     found = small.audit("small").labelling(1)
@@ -106,7 +101,7 @@ def test_nothing_is_left_to_wait_for_when_all_is_labelled(small: Resources) -> N
     assert found.text.startswith("120 of 120 comments are decided; the deadline is ")
 
 
-def test_what_waits_for_a_lead_is_reported() -> None:
+def test_what_waits_for_a_lead_is_reported():
     deadline = datetime.datetime(2026, 1, 20, 12, tzinfo=datetime.UTC)
     progress = AuditProgress(waiting=3, escalated=2, decided=1_500, withdrawn=1)
     found = Labelling(progress=progress, deadline=deadline, since=deadline)
@@ -116,13 +111,13 @@ def test_what_waits_for_a_lead_is_reported() -> None:
     )
 
 
-def test_nothing_is_waited_for_before_the_draw(small: Resources) -> None:
+def test_nothing_is_waited_for_before_the_draw(small):
     go_to(small, "approve")
     assert small.audit("small").labelling(1) is None
 
 
 @pytest.fixture
-def channel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+def channel(monkeypatch):
     """What the channel gets, of the installation of `heard`."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with webhook() as server:
@@ -130,16 +125,14 @@ def channel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def heard(small_home: Installation, channel: Webhook) -> Iterator[Resources]:
+def heard(small_home, channel):
     """The small lake, with a channel for alerts."""
     home = small_home.but(alert_webhook_url=channel.url, alert_webhook_secret="s3cret")
     with open_resources(home.settings) as resources:
         yield resources
 
 
-def test_people_are_asked_once_and_get_what_they_must_know(
-    heard: Resources, channel: Webhook
-) -> None:
+def test_people_are_asked_once_and_get_what_they_must_know(heard, channel):
     go_to(heard, "plan")
     for _ in range(2):
         words = path.ask(heard, "small", "approved", page="http://airflow/x")
@@ -156,9 +149,7 @@ def test_people_are_asked_once_and_get_what_they_must_know(
     ]
 
 
-def test_each_reminder_is_reported_once_and_none_when_no_one_is_waited_for(
-    heard: Resources, channel: Webhook
-) -> None:
+def test_each_reminder_is_reported_once_and_none_when_no_one_is_waited_for(heard, channel):
     go_to(heard, "draw")
     for number in (1, 1, 2, 2, 1):
         path.remind(heard, "small", 1, number)
@@ -172,9 +163,7 @@ def test_each_reminder_is_reported_once_and_none_when_no_one_is_waited_for(
     assert len(channel.keys) == 2
 
 
-def test_a_channel_that_refuses_holds_nothing_up_and_is_reported_later(
-    heard: Resources, channel: Webhook, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_channel_that_refuses_holds_nothing_up_and_is_reported_later(heard, channel, caplog):
     channel.answers = [400, 400, 400]
     go_to(heard, "plan")
     assert "to label" in path.ask(heard, "small", "approved", page="http://airflow/x")
@@ -186,9 +175,7 @@ def test_a_channel_that_refuses_holds_nothing_up_and_is_reported_later(
     assert channel.keys[3:] == ["audit/small/approved", "audit/small/1/1"]
 
 
-def test_another_run_cannot_take_an_audit_over_and_the_same_run_may_plan_it_again(
-    small: Resources,
-) -> None:
+def test_another_run_cannot_take_an_audit_over_and_the_same_run_may_plan_it_again(small):
     assert path.plan(small, FORM, actor="eva").name == "small"
     before = picture(small)
     for other in ("run 2", ""):
@@ -211,15 +198,13 @@ def test_another_run_cannot_take_an_audit_over_and_the_same_run_may_plan_it_agai
         {"four_eyes": False},
     ],
 )
-def test_a_plan_is_not_taken_for_one_that_asks_for_something_else(
-    small: Resources, changes: dict[str, Any]
-) -> None:
+def test_a_plan_is_not_taken_for_one_that_asks_for_something_else(small, changes):
     path.plan(small, FORM)
     with pytest.raises(AuditError, match="was planned by another request"):
         path.plan(small, {**FORM, **changes})
 
 
-def test_two_audits_go_on_side_by_side(small: Resources) -> None:
+def test_two_audits_go_on_side_by_side(small):
     go_to(small, "draw")
     path.plan(small, {**FORM, "audit": "other", "origin": "run 2"})
     small.audit("other").approve(actor="eve")
@@ -230,9 +215,7 @@ def test_two_audits_go_on_side_by_side(small: Resources) -> None:
     assert small.audit("small").progress() == AuditProgress(withdrawn=120)
 
 
-def test_a_published_audit_is_one_run_of_mlflow(
-    small_home: Installation, unmanned: Registry, tmp_path: Path
-) -> None:
+def test_a_published_audit_is_one_run_of_mlflow(small_home, unmanned, tmp_path):
     home = small_home.but(mlflow_url=unmanned.copy(tmp_path / "mlflow"))
     with open_resources(home.settings) as resources, connect(home.values["mlflow_url"]) as client:
         artifacts = (tmp_path / "audits").as_uri()
@@ -249,7 +232,7 @@ def test_a_published_audit_is_one_run_of_mlflow(
     assert names == {*files.SHOWN}
 
 
-def test_a_question_names_what_is_needed_and_where_to_answer() -> None:
+def test_a_question_names_what_is_needed_and_where_to_answer():
     message = approval_alert("2026-01", "signed_off", "http://airflow/dags/x")
     assert message == Alert(
         key="audit/2026-01/signed_off",
@@ -276,7 +259,7 @@ def reminded(**progress: int) -> Alert:
     return reminder_alert("2026-01", 1, 2, labelling, "http://console")
 
 
-def test_a_reminder_counts_the_missing_labels_and_names_the_deadline() -> None:
+def test_a_reminder_counts_the_missing_labels_and_names_the_deadline():
     message = reminded()
     assert message.key == "audit/2026-01/1/2"
     assert (
@@ -298,6 +281,6 @@ def test_a_reminder_counts_the_missing_labels_and_names_the_deadline() -> None:
     assert message.links == {"review queue": "http://console"}
 
 
-def test_a_reminder_counts_what_waits_for_a_lead() -> None:
+def test_a_reminder_counts_what_waits_for_a_lead():
     text = reminded(waiting=1_793, escalated=7).text
     assert " are labelled. 7 are escalated to a lead. Comments without" in text

@@ -6,7 +6,6 @@ import pytest
 from audit_kills import killed_after
 from audit_path import FORM, STEPS, actions, chain, go_to, killed_in
 
-from installation import Installation
 from modwatch.audits.review_items import AuditProgress
 from modwatch.audits.workflow import Audit
 from modwatch.common.errors import AuditCancelledError, AuditError
@@ -26,9 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
         pytest.param("publish", 4, True, marks=pytest.mark.soak),
     ],
 )
-def test_a_step_that_is_killed_is_taken_again(
-    small: Resources, small_home: Installation, step: str, writes: int, sealed: bool
-) -> None:
+def test_a_step_that_is_killed_is_taken_again(small, small_home, step, writes, sealed):
     names = list(STEPS)
     go_to(small, names[names.index(step) - 1])
     arguments = (1,) if step == "draw" else ()
@@ -44,9 +41,7 @@ def test_a_step_that_is_killed_is_taken_again(
     assert small.audit("small").progress().items == 120
 
 
-def test_a_draw_that_was_sealed_and_not_queued_is_queued(
-    small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draw_that_was_sealed_and_not_queued_is_queued(small, monkeypatch):
     go_to(small, "approve")
     with killed_in("enqueue_audit", monkeypatch):
         small.audit("small").draw(1)
@@ -74,9 +69,7 @@ CANCELLED = (
 
 
 @pytest.mark.parametrize("last", ["plan", "draw"])
-def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
-    small: Resources, last: str
-) -> None:
+def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(small, last):
     go_to(small, last)
     kept = small.audit_store.read("small")
     for actor in ("eve", "another"):
@@ -97,14 +90,14 @@ def test_an_audit_that_was_given_up_goes_nowhere_and_its_evidence_stays(
     assert small.audit("small").progress().left == 0
 
 
-def test_what_is_published_cannot_be_given_up(small: Resources) -> None:
+def test_what_is_published_cannot_be_given_up(small):
     go_to(small, "publish")
     with pytest.raises(AuditError, match="cannot be cancelled after it was published"):
         small.audit("small").cancel(actor="eve")
     assert small.audit("small").publish() == "report.html"
 
 
-def test_what_is_not_there_is_not_given_up(small: Resources) -> None:
+def test_what_is_not_there_is_not_given_up(small):
     with pytest.raises(AuditError, match="has no plan"):
         small.audit("small").cancel(actor="eve")
 
@@ -122,8 +115,8 @@ def kill_after_recording(small: Resources, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_giving_up_that_was_killed_leaves_nothing_in_the_queue_when_it_comes_again(
-    small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    small, monkeypatch
+):
     go_to(small, "draw")
     kill_after_recording(small, monkeypatch)
     assert small.audit("small").progress().waiting == 120

@@ -18,8 +18,8 @@ THRESHOLD = 0.5
     ("prevalence", "false_positive", "false_negative"), [(0.01, 0.02, 0.2), (0.2, 0.0, 0.0)]
 )
 def test_labels_are_confirmed_by_their_probabilities_and_cost_what_is_allowed(
-    prevalence: float, false_positive: float, false_negative: float
-) -> None:
+    prevalence, false_positive, false_negative
+):
     rng = np.random.default_rng(int(1000 * prevalence + 10 * false_positive))
     policy = RoutingPolicy(review_fraction=0.1)
     top, label, chance, confirmed, differ = [], [], [], [], []

@@ -4,16 +4,14 @@ import datetime
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from databases import empty
-from sqlalchemy import Engine
 
 from installation import (
     FROM_THE_QUEUE,
@@ -47,18 +45,13 @@ TO_THE_SCORES = ("ingest", "check_comments", "score", "check_scores")
 
 
 @pytest.fixture
-def install(install: Install) -> Install:
+def install(install):
     """The same, with a window in which nearly every day is one of the tests."""
     return partial(install, window_days=3)
 
 
 @pytest.fixture(scope="module")
-def scored_homes(
-    make_installation: Install,
-    migrated_queue_url: str,
-    queue_owner: Engine,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Mapping[datetime.date, Path]:
+def scored_homes(make_installation, migrated_queue_url, queue_owner, tmp_path_factory):
     """The folders of an installation that has scored all days up to a day, by that day."""
     empty(queue_owner)
     folder = tmp_path_factory.mktemp("scored")
@@ -71,7 +64,7 @@ def scored_homes(
 
 
 @pytest.fixture
-def scored(install: Install, scored_homes: Mapping[datetime.date, Path]) -> Install:
+def scored(install, scored_homes):
     """Return a function that makes an installation whose days up to a day are scored."""
 
     def make(last: datetime.date = MONDAY, **changes: object) -> Installation:
@@ -83,7 +76,7 @@ def scored(install: Install, scored_homes: Mapping[datetime.date, Path]) -> Inst
 
 
 @pytest.fixture
-def routed(scored: Install) -> Install:
+def routed(scored):
     """Return a function that makes an installation whose days up to a day wait for reviews."""
 
     def make(last: datetime.date = MONDAY, **changes: object) -> Installation:
@@ -95,7 +88,7 @@ def routed(scored: Install) -> Install:
     return make
 
 
-def test_nothing_is_lost_between_steps(install: Install) -> None:
+def test_nothing_is_lost_between_steps(install):
     installed = install()
     for day in DAYS:
         landed, good, scored, published_scores, queued, _ = installed.run(*TO_THE_QUEUE, day=day)
@@ -128,7 +121,7 @@ def _counted(installed: Installation, table: str) -> list[int]:
         return [resources.lake.count(table, day) for day in DAYS]
 
 
-def test_every_comment_keeps_its_words_on_the_way(routed: Install) -> None:
+def test_every_comment_keeps_its_words_on_the_way(routed):
     """From the source to the queue no text, id or time of a sound comment changes."""
     home = routed()
     with open_resources(home.settings) as resources:
@@ -142,7 +135,7 @@ def test_every_comment_keeps_its_words_on_the_way(routed: Install) -> None:
         assert (came.loc[queued["comment_id"], "text"].to_numpy() == queued["text"]).all()
 
 
-def test_labels_of_the_data_reach_neither_scores_nor_routing(routed: Install) -> None:
+def test_labels_of_the_data_reach_neither_scores_nor_routing(routed):
     home = routed()
     before = picture_of(home)
     with open_resources(home.settings) as resources:
@@ -160,7 +153,7 @@ def test_labels_of_the_data_reach_neither_scores_nor_routing(routed: Install) ->
 
 
 @pytest.mark.soak  # a whole day is run again below, and each step after a kill
-def test_every_step_twice_leaves_the_same(routed: Install) -> None:
+def test_every_step_twice_leaves_the_same(routed):
     home = routed()
     for step in TO_THE_QUEUE:
         once = home.run(step, day=TUESDAY), picture_of(home)
@@ -178,7 +171,7 @@ def test_every_step_twice_leaves_the_same(routed: Install) -> None:
             assert again == [0], f"{step} did again what was done"
 
 
-def test_an_earlier_step_again_leaves_what_people_did(routed: Install) -> None:
+def test_an_earlier_step_again_leaves_what_people_did(routed):
     """Clearing the whole day after the review changes nothing, least of all decisions."""
     home = routed()
     review(home, limit=12)
@@ -188,7 +181,7 @@ def test_an_earlier_step_again_leaves_what_people_did(routed: Install) -> None:
     assert_same(before, picture_of(home))
 
 
-def test_fewer_shards_leave_no_old_one(scored: Install) -> None:
+def test_fewer_shards_leave_no_old_one(scored):
     home = scored()
     with open_resources(home.settings) as resources:
         staged = resources.lake.table("staged_scores", MONDAY, columns=["shard"]).to_pandas()
@@ -200,7 +193,7 @@ def test_fewer_shards_leave_no_old_one(scored: Install) -> None:
         assert resources.lake.count("scores", MONDAY) == resources.lake.count("comments", MONDAY)
 
 
-def test_a_shard_is_what_xcom_can_carry(scored: Install) -> None:
+def test_a_shard_is_what_xcom_can_carry(scored):
     home = scored()
     with open_resources(home.settings) as resources:
         parts = daily.plan_shards(resources, MONDAY)
@@ -215,9 +208,7 @@ def test_a_shard_is_what_xcom_can_carry(scored: Install) -> None:
         assert min(sizes) > 0
 
 
-def test_a_model_is_fetched_once_for_all_tasks_and_opened_once_for_all_shards(
-    scored: Install,
-) -> None:
+def test_a_model_is_fetched_once_for_all_tasks_and_opened_once_for_all_shards(scored):
     home = scored()
     for _ in range(2):
         with open_resources(home.settings) as resources:
@@ -228,7 +219,7 @@ def test_a_model_is_fetched_once_for_all_tasks_and_opened_once_for_all_shards(
             assert len(list(resources.settings.models_folder.iterdir())) == 1
 
 
-def test_late_labels_measure_their_day_again_and_replace_its_run(routed: Install) -> None:
+def test_late_labels_measure_their_day_again_and_replace_its_run(routed):
     home = routed(TUESDAY)
     review(home, limit=5)
     assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[1:] == [2, 2]
@@ -242,9 +233,7 @@ def test_late_labels_measure_their_day_again_and_replace_its_run(routed: Install
     assert [match[1] == match[2] for match in labelled] == [True, True]
 
 
-def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_with(
-    routed: Install,
-) -> None:
+def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_with(routed):
     home = routed(review_fraction=0.3, strategy="hybrid")
     review(home)
     home = home.but(review_fraction=0.25, strategy="uncertainty")
@@ -256,7 +245,7 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
             assert "oc_accuracy" in set(as_routed["metric"]), table
 
 
-def test_a_day_is_routed_and_measured_by_its_strategy(routed: Install) -> None:
+def test_a_day_is_routed_and_measured_by_its_strategy(routed):
     strategy, costs = "cost", {"false_negative_cost": 5, "false_positive_cost": 1}
     home = routed(strategy=strategy, platform_costs={"x": 2}, **costs)
     review(home)
@@ -276,7 +265,7 @@ def test_a_day_is_routed_and_measured_by_its_strategy(routed: Install) -> None:
         assert grouped.routed.sum() == len(sent)
 
 
-def test_copies_do_not_fill_the_top_and_count_in_the_figures(scored: Install) -> None:
+def test_copies_do_not_fill_the_top_and_count_in_the_figures(scored):
     home = scored()
     with open_resources(home.settings) as resources:
         lake, policy = resources.lake, resources.policy
@@ -311,7 +300,7 @@ def test_copies_do_not_fill_the_top_and_count_in_the_figures(scored: Install) ->
     assert_same(before, picture_of(home))
 
 
-def test_windows_are_measured_once_their_labels_are_in(routed: Install) -> None:
+def test_windows_are_measured_once_their_labels_are_in(routed):
     home = routed(TUESDAY)
     home.run("collect_labels", "measure", day=TUESDAY)
     with open_resources(home.settings) as resources:
@@ -338,7 +327,7 @@ def _labels(table: pd.DataFrame) -> int:
     return int(table.set_index("metric").loc["accuracy", "n"])
 
 
-def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install) -> None:
+def test_confirmations_are_labelled_by_others_and_enter_no_label(routed):
     home = routed(confirmation_share=0.5)
     routed = review(home)
     assert home.run("collect_labels", "measure") == [routed, 1]
@@ -360,7 +349,7 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(routed: Install
     assert home.run("collect_labels", "measure") == [routed, 0]
 
 
-def test_confirmations_of_days_before_the_window_are_asked_for_no_more(routed: Install) -> None:
+def test_confirmations_of_days_before_the_window_are_asked_for_no_more(routed):
     home = routed(window_days=1, confirmation_share=0.5)
     review(home)
     review(home, name="ben", limit=1)

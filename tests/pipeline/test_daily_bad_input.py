@@ -65,7 +65,7 @@ BAD_ROWS = [
 ]
 
 
-def test_bad_rows_go_to_quarantine_and_the_day_goes_on(files: Installation, incoming: Path) -> None:
+def test_bad_rows_go_to_quarantine_and_the_day_goes_on(files, incoming):
     bad = [good(400 + number, **fields) for number, (_, fields) in enumerate(BAD_ROWS)]
     write_json(incoming / f"{MONDAY}.jsonl", [*map(good, range(400)), *bad])
     assert files.run(*TO_THE_QUEUE) == [416, 400, 400, 400, 40, 0]
@@ -76,7 +76,7 @@ def test_bad_rows_go_to_quarantine_and_the_day_goes_on(files: Installation, inco
     assert [rule for rule, _ in BAD_ROWS if not files_with(rule, [checks])] == []
 
 
-def test_the_first_of_two_rows_with_one_id_stays(files: Installation, incoming: Path) -> None:
+def test_the_first_of_two_rows_with_one_id_stays(files, incoming):
     rows = [*map(good, range(40)), good(3, text=f"another remark, {MARK}")]
     write_json(incoming / f"{MONDAY}.jsonl", rows)
     files.run("ingest", "check_comments")
@@ -88,9 +88,7 @@ def test_the_first_of_two_rows_with_one_id_stays(files: Installation, incoming: 
     assert kept[good(3)["comment_id"]] == good(3)["text"]
 
 
-def test_an_id_of_an_earlier_day_is_refused_on_the_later_one(
-    files: Installation, incoming: Path
-) -> None:
+def test_an_id_of_an_earlier_day_is_refused_on_the_later_one(files, incoming):
     tuesday = [*(good(n, TUESDAY) for n in range(40)), good(7, TUESDAY, comment_id=f"{MONDAY}/7")]
     write_json(incoming / f"{TUESDAY}.jsonl", tuesday)
     steps = ("ingest", "check_comments")
@@ -103,8 +101,8 @@ def test_an_id_of_an_earlier_day_is_refused_on_the_later_one(
 
 
 def test_comments_that_move_to_an_earlier_day_are_named_until_the_later_one_is_run_again(
-    files: Installation, incoming: Path
-) -> None:
+    files, incoming
+):
     late = [good(100 + n, TUESDAY) for n in range(10)]
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
     write_json(incoming / f"{TUESDAY}.jsonl", [*(good(n, TUESDAY) for n in range(40)), *late])
@@ -121,9 +119,7 @@ def test_comments_that_move_to_an_earlier_day_are_named_until_the_later_one_is_r
     assert "ids_of_later_days:" not in page.read_text()
 
 
-def test_an_emptied_source_does_not_empty_a_day_unasked(
-    files: Installation, incoming: Path
-) -> None:
+def test_an_emptied_source_does_not_empty_a_day_unasked(files, incoming):
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
     files.run("ingest", "check_comments")
     write_json(incoming / f"{MONDAY}.jsonl", [])
@@ -136,9 +132,7 @@ def test_an_emptied_source_does_not_empty_a_day_unasked(
         assert daily.ingest(resources, MONDAY) == 0
 
 
-def test_the_page_of_a_dirty_day_says_where_each_line_went(
-    files: Installation, incoming: Path
-) -> None:
+def test_the_page_of_a_dirty_day_says_where_each_line_went(files, incoming):
     lines = [f'{n},{MONDAY}T12:00:00Z,"a remark, {MARK}"' for n in range(60)]
     lines[10] = f'10,{MONDAY}T12:00:00Z,"a remark, {MARK}'
     lines[20] = f"20,{MONDAY}T12:00:00Z, \u200b"
@@ -168,7 +162,7 @@ def test_the_page_of_a_dirty_day_says_where_each_line_went(
     assert MARK not in page
 
 
-def test_odd_but_sound_words_reach_the_queue_unharmed(files: Installation, incoming: Path) -> None:
+def test_odd_but_sound_words_reach_the_queue_unharmed(files, incoming):
     odd = [
         "👩🏽‍🚀👨‍👩‍👧‍👦 🏳️‍🌈",
         "שלום לכולם, תודה על הגינה",
@@ -188,16 +182,14 @@ def test_odd_but_sound_words_reach_the_queue_unharmed(files: Installation, incom
     assert queued == {row["comment_id"]: row["text"] for row in rows}
 
 
-def test_a_file_cut_off_within_a_quotation_loses_only_its_last_row(
-    files: Installation, incoming: Path
-) -> None:
+def test_a_file_cut_off_within_a_quotation_loses_only_its_last_row(files, incoming):
     whole = csv_bytes(41)
     home = from_csv(files, incoming, whole[: -len(f'{MARK}"\n') - 3])
     assert home.run("ingest", "check_comments") == [41, 40]
     assert quarantined(home) == ["malformed_record"]
 
 
-def test_rows_of_another_encoding_go_to_quarantine(files: Installation, incoming: Path) -> None:
+def test_rows_of_another_encoding_go_to_quarantine(files, incoming):
     spoilt = f'41,2026-01-05T12:00:00Z,"café, {MARK}"\n'.encode("latin-1")
     home = from_csv(files, incoming, csv_bytes(40) + spoilt)
     home.run("ingest", "check_comments")
@@ -207,18 +199,14 @@ def test_rows_of_another_encoding_go_to_quarantine(files: Installation, incoming
     assert quarantined(right) == []
 
 
-def test_a_file_of_utf_16_is_read_and_one_of_another_encoding_is_refused(
-    files: Installation, incoming: Path
-) -> None:
+def test_a_file_of_utf_16_is_read_and_one_of_another_encoding_is_refused(files, incoming):
     home = from_csv(files, incoming, csv_bytes(40).decode().encode("utf-16"))
     assert home.run("ingest") == [40]
     home = from_csv(files, incoming, csv_bytes(40).decode().encode("utf-32-be"))
     refused(lambda: home.run("ingest"), SourceError, f"{MONDAY}.csv", "utf-8")
 
 
-def test_a_missing_column_is_named_and_the_day_stays_as_it_was(
-    files: Installation, incoming: Path
-) -> None:
+def test_a_missing_column_is_named_and_the_day_stays_as_it_was(files, incoming):
     column = "created_at"
     home = from_csv(files, incoming, csv_bytes(40))
     home.run("ingest", "check_comments")
@@ -228,11 +216,11 @@ def test_a_missing_column_is_named_and_the_day_stays_as_it_was(
     assert_same(before, picture_of(home))
 
 
-def test_a_file_that_is_not_there_is_named(files: Installation) -> None:
+def test_a_file_that_is_not_there_is_named(files):
     refused(lambda: files.run("ingest", day=TUESDAY), SourceError, f"{TUESDAY}.jsonl", "check")
 
 
-def test_a_damaged_archive_lands_nothing(files: Installation, incoming: Path) -> None:
+def test_a_damaged_archive_lands_nothing(files, incoming):
     packed = gzip.compress(csv_bytes(5_000))
     (incoming / f"{MONDAY}.csv.gz").write_bytes(packed[: len(packed) // 2])
     home = files.but(source={"kind": "files", "path": str(incoming / "{dt}.csv.gz")})
@@ -241,7 +229,7 @@ def test_a_damaged_archive_lands_nothing(files: Installation, incoming: Path) ->
         assert resources.lake.count("landed", MONDAY) == 0
 
 
-def test_a_day_that_is_mostly_broken_changes_no_table(files: Installation, incoming: Path) -> None:
+def test_a_day_that_is_mostly_broken_changes_no_table(files, incoming):
     files.run(*TO_THE_QUEUE)
     before = picture_of(files)
     rows = [good(n, text="" if n % 2 else f"a remark, {MARK}") for n in range(40)]
@@ -260,7 +248,7 @@ def declare(files: Installation) -> None:
 
 
 @pytest.mark.soak  # a declared day without a file below; tests/data/validation has the verdict
-def test_a_day_that_is_declared_empty_is_fine(install: Install, tmp_path: Path) -> None:
+def test_a_day_that_is_declared_empty_is_fine(install, tmp_path):
     """Also where it was rejected: after days of the usual volume."""
     community = {"kind": "community", "seed": 7, "comments_per_day": 60}
     home = install(source=community)
@@ -281,9 +269,7 @@ def test_a_day_that_is_declared_empty_is_fine(install: Install, tmp_path: Path) 
     assert_again_the_same(empty, *TO_THE_QUEUE, *FROM_THE_QUEUE)
 
 
-def test_a_declared_day_needs_no_file_and_rows_that_come_later_count(
-    files: Installation, incoming: Path
-) -> None:
+def test_a_declared_day_needs_no_file_and_rows_that_come_later_count(files, incoming):
     write_json(incoming / f"{MONDAY}.jsonl", map(good, range(40)))
     files.run("ingest", "check_comments")
     (incoming / f"{MONDAY}.jsonl").unlink()
@@ -297,9 +283,7 @@ def test_a_declared_day_needs_no_file_and_rows_that_come_later_count(
         assert "declared" not in resources.checks.read_page(MONDAY)
 
 
-def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it(
-    files: Installation, tmp_path: Path
-) -> None:
+def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it(files, tmp_path):
     with pytest.raises(SourceError):
         files.run("ingest", day=TUESDAY)
     path = tmp_path / "calendar.toml"
@@ -314,14 +298,14 @@ def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it
 
 
 @pytest.mark.parametrize("person", ["", " ", "a\nb", "x" * 81])
-def test_whoever_declares_a_day_empty_has_a_name(files: Installation, person: str) -> None:
+def test_whoever_declares_a_day_empty_has_a_name(files, person):
     with open_resources(files.settings) as resources:
         with pytest.raises(IncidentError, match="person"):
             repair(resources.database, MONDAY, person, run=lambda *_: "run", empty=True)
         assert declared_empty(resources.database, MONDAY, MONDAY) == {}
 
 
-def test_an_emptied_day_empties_what_it_had(files: Installation, incoming: Path) -> None:
+def test_an_emptied_day_empties_what_it_had(files, incoming):
     files.run(*TO_THE_QUEUE, *FROM_THE_QUEUE)
     write_json(incoming / f"{MONDAY}.jsonl", [])
     with open_resources(files.settings) as resources:

@@ -2,8 +2,6 @@
 
 import datetime
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -34,7 +32,7 @@ TODAY = DAYS[-1]
 
 
 @pytest.fixture
-def resources(tmp_path: Path, queue_url: str) -> Iterator[Resources]:
+def resources(tmp_path, queue_url):
     settings = Settings(
         home=tmp_path, database_url=queue_url, reference_days=2, history_days=3, review_fraction=0.1
     )
@@ -93,7 +91,7 @@ def drift(resources: Resources, day: datetime.date = TODAY) -> pd.DataFrame:
     return rows.set_index(names.str.strip())
 
 
-def test_a_usual_day(resources: Resources) -> None:
+def test_a_usual_day(resources):
     for day in DAYS:
         put_day(resources, day)
     put_item(resources, TODAY)
@@ -109,7 +107,7 @@ def test_a_usual_day(resources: Resources) -> None:
     assert len(changed) <= 2  # of thirty intervals of 95 %
 
 
-def test_a_day_of_more_toxic_comments(resources: Resources) -> None:
+def test_a_day_of_more_toxic_comments(resources):
     for day in DAYS[:-1]:
         put_day(resources, day)
     put_day(resources, TODAY, mean=0.2, size=1_000)
@@ -132,8 +130,8 @@ def put_reference(resources: Resources, mean: float) -> None:
 
 @pytest.mark.parametrize(("mean", "status"), [(0.1, "ok"), (0.9, "insufficient")])
 def test_where_scores_contradict_their_calibration_no_performance_is_expected(
-    resources: Resources, mean: float, status: str
-) -> None:
+    resources, mean, status
+):
     put_reference(resources, 0.1)
     put_day(resources, TODAY, mean=mean)
     rows = drift(resources)
@@ -143,9 +141,7 @@ def test_where_scores_contradict_their_calibration_no_performance_is_expected(
 
 
 @pytest.mark.parametrize(("low", "status"), [(0.02, "ok"), (0.12, "insufficient"), (None, "ok")])
-def test_where_labels_contradict_the_calibration_no_performance_is_expected(
-    resources: Resources, low: float | None, status: str
-) -> None:
+def test_where_labels_contradict_the_calibration_no_performance_is_expected(resources, low, status):
     put_day(resources, TODAY)
     measured = {"dt": TODAY, "metric": "ece", "low": low, "status": "ok", "reason": ""}
     names = {field.name for field in MEASUREMENTS if not field.nullable} - measured.keys()
@@ -155,7 +151,7 @@ def test_where_labels_contradict_the_calibration_no_performance_is_expected(
     assert drift(resources).loc["cbpe_accuracy prob", "status"] == status
 
 
-def test_the_origin_of_a_demonstration_model_is_known(resources: Resources) -> None:
+def test_the_origin_of_a_demonstration_model_is_known(resources):
     assert model_origin(resources.lake, TODAY) == ""
     put_reference(resources, 0.1)
     assert model_origin(resources.lake, TODAY) == INVENTED
@@ -164,7 +160,7 @@ def test_the_origin_of_a_demonstration_model_is_known(resources: Resources) -> N
     assert profile.scored == 2_000
 
 
-def test_twice_leaves_the_same(resources: Resources) -> None:
+def test_twice_leaves_the_same(resources):
     for day in DAYS:
         put_day(resources, day)
     put_item(resources, TODAY)
@@ -174,7 +170,7 @@ def test_twice_leaves_the_same(resources: Resources) -> None:
     assert [table_rows(resources.lake, table) for table in ("profiles", "drift")] == before
 
 
-def test_later_days_do_not_change_an_earlier_one(resources: Resources) -> None:
+def test_later_days_do_not_change_an_earlier_one(resources):
     for day in DAYS[:4]:
         put_day(resources, day)
     drift(resources, DAYS[3])
@@ -186,7 +182,7 @@ def test_later_days_do_not_change_an_earlier_one(resources: Resources) -> None:
 
 
 @pytest.mark.parametrize("days", [[], DAYS[:-1]], ids=["new installation", "usual days before"])
-def test_an_empty_day(resources: Resources, days: list[datetime.date]) -> None:
+def test_an_empty_day(resources, days):
     for day in days:
         put_day(resources, day)
     rows = drift(resources)
@@ -199,7 +195,7 @@ def test_an_empty_day(resources: Resources, days: list[datetime.date]) -> None:
     assert (rows.loc[list(result), "value"] == 0).all()
 
 
-def test_a_rejected_day_has_no_volume(resources: Resources) -> None:
+def test_a_rejected_day_has_no_volume(resources):
     """Its rows landed as usual, and validation kept none of them."""
     for day in DAYS[:-1]:
         put_day(resources, day)
@@ -214,7 +210,7 @@ def test_a_rejected_day_has_no_volume(resources: Resources) -> None:
     assert set(rows.index[rows["status"] == "ok"]) == {"queue_waiting queue"}
 
 
-def test_the_first_day_has_no_reference(resources: Resources) -> None:
+def test_the_first_day_has_no_reference(resources):
     put_day(resources, MONDAY)
     rows = drift(resources, MONDAY)
     compared = rows[rows["reference"].notna()]
@@ -222,7 +218,7 @@ def test_the_first_day_has_no_reference(resources: Resources) -> None:
     assert rows.loc["flagged_share flagged", "status"] == "ok"
 
 
-def test_a_new_model_shows(resources: Resources) -> None:
+def test_a_new_model_shows(resources):
     for day in DAYS[:-1]:
         put_day(resources, day)
     put_day(resources, TODAY, version="4")
@@ -231,7 +227,7 @@ def test_a_new_model_shows(resources: Resources) -> None:
     assert rows.loc["jensen_shannon language trailing", "status"] == "ok"
 
 
-def test_a_day_scored_again_gets_a_new_profile(resources: Resources) -> None:
+def test_a_day_scored_again_gets_a_new_profile(resources):
     for day in DAYS:
         put_day(resources, day)
     drift(resources)
@@ -239,7 +235,7 @@ def test_a_day_scored_again_gets_a_new_profile(resources: Resources) -> None:
     assert drift(resources).loc["mean_shift prob trailing", "value"] > 0.1
 
 
-def test_a_level_that_someone_accepted_is_the_reference(resources: Resources) -> None:
+def test_a_level_that_someone_accepted_is_the_reference(resources):
     for day in DAYS:
         put_day(resources, day, mean=0.1 if day < DAYS[3] else 0.3)
     assert drift(resources).loc["mean_shift prob fixed", "value"] > 0.1
@@ -263,7 +259,7 @@ def test_a_level_that_someone_accepted_is_the_reference(resources: Resources) ->
     assert abs(rows.loc["mean_shift prob trailing", "value"]) < 0.05
 
 
-def test_the_queue_of_the_window_is_watched_without_the_rest(resources: Resources) -> None:
+def test_the_queue_of_the_window_is_watched_without_the_rest(resources):
     put_day(resources, MONDAY)
     drift(resources, MONDAY)
     before, commits = (
@@ -280,7 +276,7 @@ def test_the_queue_of_the_window_is_watched_without_the_rest(resources: Resource
     assert waiting["queue_waiting"] == 1
 
 
-def test_no_text_gets_into_the_tables(resources: Resources) -> None:
+def test_no_text_gets_into_the_tables(resources):
     put_day(resources, TODAY)
     drift(resources)
     rows = table_rows(resources.lake, "profiles") + table_rows(resources.lake, "drift")

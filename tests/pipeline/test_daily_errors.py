@@ -1,15 +1,13 @@
 """A day that people labelled with errors: the headline is the corrected figure, everywhere."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from installation import MONDAY, TO_THE_QUEUE, Installation, known_labels
+from installation import MONDAY, TO_THE_QUEUE, known_labels
 from modwatch.common.text import metric_title
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
@@ -20,7 +18,6 @@ from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.leases import lease
 from modwatch.statistics.collaboration.what_if import OUTCOMES
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
-from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch_lab.simulated import SimulatedModerator
 
@@ -63,9 +60,7 @@ def label_with_errors(resources: Resources) -> None:
 
 
 @pytest.fixture(scope="module")
-def home(
-    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
-) -> Installation:
+def home(make_installation, tmp_path_factory):
     """An installation with one day, measured and published."""
     folder = tmp_path_factory.mktemp("errors")
     (folder / "rules.toml").write_text(RULES)
@@ -83,20 +78,20 @@ def home(
 
 
 @pytest.fixture
-def resources(home: Installation) -> Iterator[Resources]:
+def resources(home):
     with open_resources(home.settings) as opened:
         yield opened
 
 
 @pytest.fixture
-def day(resources: Resources) -> LabelledDay:
+def day(resources):
     return labelled_day(
         resources.lake, MONDAY, day_scores(resources.lake, MONDAY), resources.policy
     )
 
 
 @pytest.fixture
-def headline(resources: Resources) -> pd.DataFrame:
+def headline(resources):
     """The estimates of the window as deployed, by metric."""
     return deployed(resources.lake.table("window_measurements", MONDAY).to_pandas())
 
@@ -107,8 +102,8 @@ def deployed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_give(
-    resources: Resources, day: LabelledDay, headline: pd.DataFrame
-) -> None:
+    resources, day, headline
+):
     assert headline.loc["overturned", "n"] > MINIMUM_CONFIRMED
     errors = resources.lake.table("label_errors", MONDAY).to_pandas().set_index("metric")
     first = measure_days(
@@ -124,13 +119,13 @@ def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_giv
         assert abs(row["value"] - row["uncorrected"]) > 0.002
 
 
-def test_independent_confirmations_raise_no_alarm(resources: Resources) -> None:
+def test_independent_confirmations_raise_no_alarm(resources):
     table = resources.lake.table("dependence", MONDAY).to_pandas().set_index("exposure")
     assert table.loc[["pairs of people", "people"], "tested"].tolist() == [1, 1]
     assert not table["dependent"].any()
 
 
-def test_the_reliability_diagram_is_corrected(resources: Resources, day: LabelledDay) -> None:
+def test_the_reliability_diagram_is_corrected(resources, day):
     columns = ["positive_rate", "low", "high"]
     curve = resources.lake.table("reliability", MONDAY).to_pandas()[columns].to_numpy()
     corrected, first = (
@@ -141,7 +136,7 @@ def test_the_reliability_diagram_is_corrected(resources: Resources, day: Labelle
     assert np.nanmax(np.abs(curve - first)) > 0.05
 
 
-def test_alerts_watch_the_corrected_figure(resources: Resources, headline: pd.DataFrame) -> None:
+def test_alerts_watch_the_corrected_figure(resources, headline):
     values = {
         item.metric: item
         for item in metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
@@ -154,9 +149,7 @@ def test_alerts_watch_the_corrected_figure(resources: Resources, headline: pd.Da
     assert f"is {value:.4g} (95% CI {low:.4g} to {high:.4g}" in alert["description"]
 
 
-def test_mlflow_and_its_what_if_table_show_the_corrected_figure(
-    resources: Resources, headline: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_mlflow_and_its_what_if_table_show_the_corrected_figure(resources, headline, tmp_path):
     client = MlflowClient(resources.settings.mlflow_url)
     experiment = client.get_experiment_by_name("modwatch").experiment_id
     (run,) = client.search_runs([experiment], f"run_name = '{MONDAY}'")

@@ -8,7 +8,7 @@ after another: before its first trace in a file or a database, and before later 
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from databases import empty, owner_url
 from killing import new_file, run
-from sqlalchemy import URL, Engine, make_url, text
+from sqlalchemy import URL, make_url, text
 
 from installation import (
     MONDAY,
@@ -156,9 +156,7 @@ class Steps(dict[str, Step]):
         return Step(name=name, before=before, after=world(name, home))
 
 
-def test_routing_is_killed_and_run_again(
-    install_scored: Callable[..., Installation], queue_owner: Engine
-) -> None:
+def test_routing_is_killed_and_run_again(install_scored, queue_owner):
     """One step stands for all in `make test`: it writes to the lake and to the database."""
     arguments, undisturbed = ["run", "route", MONDAY.isoformat()], install_scored("undisturbed")
     traces = run(arguments, undisturbed.env).traces
@@ -171,9 +169,7 @@ def test_routing_is_killed_and_run_again(
 
 
 @pytest.fixture(scope="module")
-def steps(
-    make_installation: Callable[..., Installation], tmp_path_factory: pytest.TempPathFactory
-) -> Steps:
+def steps(make_installation, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     home = make_installation(folder, window_days=3)
     other = home.but(source={**home.values["source"], "seed": 8})
@@ -194,7 +190,7 @@ def killed_at(trace: int, step: Step, folder: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", STEPS)
-def test_killed_and_run_again(name: str, steps: Steps, tmp_path: Path) -> None:
+def test_killed_and_run_again(name, steps, tmp_path):
     step = steps[name]
     home = copied(name, step.before, tmp_path / f"{name}-whole")
     whole = run(step.arguments, home.env)
@@ -205,7 +201,7 @@ def test_killed_and_run_again(name: str, steps: Steps, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", STEPS)
-def test_killed_within_a_write_of_delta(name: str, steps: Steps, tmp_path: Path) -> None:
+def test_killed_within_a_write_of_delta(name, steps, tmp_path):
     step = steps[name]
     home = copied(name, step.before, tmp_path / f"{name}-file")
     run(step.arguments, home.env, until=new_file(home.home.parent))
@@ -215,7 +211,7 @@ def test_killed_within_a_write_of_delta(name: str, steps: Steps, tmp_path: Path)
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", STEPS)
-def test_killed_early_and_late(name: str, steps: Steps, tmp_path: Path) -> None:
+def test_killed_early_and_late(name, steps, tmp_path):
     step = steps[name]
     home = copied(name, step.before, tmp_path / f"{name}-whole")
     traces = run(step.arguments, home.env).traces

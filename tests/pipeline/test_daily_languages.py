@@ -3,8 +3,6 @@
 import datetime
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +29,7 @@ WORDS = {
 
 
 @pytest.fixture
-def resources(tmp_path: Path, queue_url: str) -> Iterator[Resources]:
+def resources(tmp_path, queue_url):
     settings = Settings(home=tmp_path, database_url=queue_url, reference_days=3, history_days=14)
     with open_resources(settings) as wiring:
         yield wiring
@@ -62,7 +60,7 @@ def active(resources: Resources) -> dict[str, IncidentRecord]:
     return {name: record for name, record in known.items() if record.is_active}
 
 
-def test_a_day_in_cyrillic_is_one_alert_with_amounts(resources: Resources) -> None:
+def test_a_day_in_cyrillic_is_one_alert_with_amounts(resources):
     for number in range(5):
         assert evening(resources, put(resources, number, 400, en=0.98, ru=0.02)) == 0
     day = put(resources, 5, 400, ru=1.0)
@@ -83,7 +81,7 @@ def test_a_day_in_cyrillic_is_one_alert_with_amounts(resources: Resources) -> No
     assert active(resources) == {}
 
 
-def test_another_language_in_the_same_script_is_one_alert(resources: Resources) -> None:
+def test_another_language_in_the_same_script_is_one_alert(resources):
     for number in range(4):
         assert evening(resources, put(resources, number, 400, en=1.0)) == 0
     assert evening(resources, put(resources, 4, 400, en=0.3, de=0.7)) == 1
@@ -92,13 +90,13 @@ def test_another_language_in_the_same_script_is_one_alert(resources: Resources) 
     assert incident.headline.endswith(": de 68.5 % of comments, usually 0 %")
 
 
-def test_small_days_are_not_compared(resources: Resources) -> None:
+def test_small_days_are_not_compared(resources):
     for number in range(4):
         assert evening(resources, put(resources, number, 190, en=1.0)) == 0
     assert evening(resources, put(resources, 4, 190, ru=1.0)) == 0
 
 
-def test_a_year_of_an_ordinary_mix_has_no_alert() -> None:
+def test_a_year_of_an_ordinary_mix_has_no_alert():
     """The mix varies from day to day, and is another on weekends."""
     mix = {"de": 0.4, "en": 0.3, "ru": 0.2, "sr": 0.1}
     rng = np.random.default_rng(11)

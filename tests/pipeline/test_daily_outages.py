@@ -4,16 +4,14 @@ import logging
 import os
 import subprocess
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from databases import empty
 from feed import MARK, good, refused, write_json
-from sqlalchemy import Engine
 
 from installation import (
     FROM_THE_QUEUE,
@@ -47,12 +45,7 @@ class Undisturbed:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    make_installation: Callable[..., Installation],
-    migrated_queue_url: str,
-    queue_owner: Engine,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Undisturbed:
+def undisturbed(make_installation, migrated_queue_url, queue_owner, tmp_path_factory):
     """The day of `files`, as far as the queue."""
     empty(queue_owner)
     folder = tmp_path_factory.mktemp("undisturbed")
@@ -67,9 +60,7 @@ def undisturbed(
     return Undisturbed(home=home, before=before, after=picture_of(home))
 
 
-def test_without_a_champion_nothing_is_scored_and_nothing_lost(
-    files: Installation, unmanned: Any, champion: Any, tmp_path: Path
-) -> None:
+def test_without_a_champion_nothing_is_scored_and_nothing_lost(files, unmanned, champion, tmp_path):
     early = files.but(mlflow_url=unmanned.copy(tmp_path / "unmanned"))
     early.run("ingest", "check_comments")
     before = picture_of(early)
@@ -79,7 +70,7 @@ def test_without_a_champion_nothing_is_scored_and_nothing_lost(
     assert files.run("score", "check_scores", "route") == [40, 40, 4]
 
 
-def test_mlflow_down_then_up_again(files: Installation) -> None:
+def test_mlflow_down_then_up_again(files):
     down = files.but(mlflow_url=NOWHERE)
     files.run("ingest", "check_comments")
     words = (NOWHERE, "MODWATCH_MLFLOW_URL")
@@ -96,7 +87,7 @@ def test_mlflow_down_then_up_again(files: Installation) -> None:
     assert len(published(files.settings.mlflow_url)) == 2
 
 
-def test_the_database_down_then_up_again(files: Installation) -> None:
+def test_the_database_down_then_up_again(files):
     down = files.but(database_url="postgresql://mod:hunter2@127.0.0.1:9/modwatch")
     files.run(*TO_THE_QUEUE)
     undisturbed = picture_of(files)
@@ -111,7 +102,7 @@ def test_the_database_down_then_up_again(files: Installation) -> None:
     assert_same(undisturbed, picture_of(files))
 
 
-def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> None:
+def test_a_lake_that_cannot_be_written(files, tmp_path):
     (tmp_path / "obstacle").write_text("a file where a folder should be")
     blocked = files.but(lake=str(tmp_path / "obstacle" / "lake"))
     refused(lambda: blocked.run("ingest"), LakeError, "landed", "obstacle", "MODWATCH_LAKE")
@@ -126,9 +117,7 @@ def test_a_lake_that_cannot_be_written(files: Installation, tmp_path: Path) -> N
         ("route", "routed"),
     ],
 )
-def test_a_part_of_the_lake_that_cannot_be_written(
-    undisturbed: Undisturbed, queue_url: str, tmp_path: Path, step: str, part: str
-) -> None:
+def test_a_part_of_the_lake_that_cannot_be_written(undisturbed, queue_url, tmp_path, step, part):
     home = undisturbed.home.but(home=copy_home(undisturbed.before[step], tmp_path / "home"))
     lake = Path(home.settings.lake_root)
     lake.mkdir(parents=True, exist_ok=True)
@@ -151,7 +140,7 @@ def small_disk(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk_is_freed_and_the_day_goes_on(files: Installation) -> None:
+def test_a_full_disk_is_freed_and_the_day_goes_on(files):
     lake = Path(files.settings.lake_root)
     lake.mkdir(parents=True, exist_ok=True)
     with small_disk(lake):
@@ -163,9 +152,7 @@ def test_a_full_disk_is_freed_and_the_day_goes_on(files: Installation) -> None:
         assert files.run("ingest", "check_comments") == [40, 40]
 
 
-def test_no_text_leaves_lake_and_queue(
-    files: Installation, incoming: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_text_leaves_lake_and_queue(files, incoming, caplog):
     caplog.set_level(logging.DEBUG)
     spoilt = [{"text": f"{MARK}\0"}, {"created_at": MARK}, {"comment_id": MARK * 100}]
     rows = [*map(good, range(200)), *(good(200 + n, **bad) for n, bad in enumerate(spoilt))]
@@ -183,7 +170,7 @@ def test_no_text_leaves_lake_and_queue(
     assert tables <= {"landed", "comments", "quarantine"}
 
 
-def test_a_shard_that_fails_shows_no_text(files: Installation) -> None:
+def test_a_shard_that_fails_shows_no_text(files):
     files.run("ingest", "check_comments")
     with open_resources(files.settings) as resources:
         refused(

@@ -11,7 +11,6 @@ import pytest
 from feed import MARK, good, quarantined, refused, write_json
 from mlflow import MlflowClient
 
-from conftest import Registry
 from installation import (
     FROM_THE_QUEUE,
     MONDAY,
@@ -53,7 +52,7 @@ def scored(number: int, day: datetime.date = MONDAY, **fields: object) -> dict[s
 
 
 @pytest.fixture
-def home(install: Callable[..., Installation], incoming: Path, unmanned: Registry) -> Home:
+def home(install, incoming, unmanned):
     """Return a function that makes an installation without any model; its source brings scores."""
 
     def make(rows: list[dict[str, object]] | None = None, **changes: object) -> Installation:
@@ -77,7 +76,7 @@ def truth() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows["score"].to_numpy(), rows["action"].to_numpy(bool), rows["label"].to_numpy()
 
 
-def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
+def test_a_day_from_the_source_to_mlflow(home):
     installed = home()
     landed, good_rows, scored_rows, published, queued, shadow = installed.run(*TO_THE_QUEUE)
     assert landed == good_rows == scored_rows == published == SIZE
@@ -115,7 +114,7 @@ def test_a_day_from_the_source_to_mlflow(home: Home) -> None:
     assert "Model rules-7 (deterministic: uncertainty p(1−p)); " in text
 
 
-def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home) -> None:
+def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home):
     """α = 1 and no confirmations: every label is known, and every figure follows by hand."""
     installed = home().but(
         review_fraction=1.0,
@@ -164,7 +163,7 @@ def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home: Home
     assert drift.loc["flagged_share", "value"] == pytest.approx(75 / SIZE)
 
 
-def test_defects_are_named_counted_and_kept(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_defects_are_named_counted_and_kept(home, caplog):
     rows = [scored(number) for number in range(SIZE)]
     defects = {
         3: {"score": None},
@@ -191,7 +190,7 @@ def test_defects_are_named_counted_and_kept(home: Home, caplog: pytest.LogCaptur
     assert files_with(MARK, [checks]) == []
 
 
-def test_a_day_of_two_versions_is_rejected(home: Home) -> None:
+def test_a_day_of_two_versions_is_rejected(home):
     change, rule = {"engine": "rules-8"}, "several_model_versions"
     rows = [scored(number, **(change if number % 2 else {})) for number in range(SIZE)]
     installed = home(rows)
@@ -204,20 +203,20 @@ def test_a_day_of_two_versions_is_rejected(home: Home) -> None:
     assert_same(before, after)
 
 
-def test_an_empty_day_needs_no_model_either(home: Home, incoming: Path) -> None:
+def test_an_empty_day_needs_no_model_either(home, incoming):
     installed = home()
     (incoming / f"{TUESDAY}.jsonl").write_text("")
     assert installed.run(*TO_THE_QUEUE[:4], day=TUESDAY) == [0, 0, 0, 0]
 
 
-def test_the_scores_of_a_source_that_is_not_stated_to_bring_them_are_not_taken(home: Home) -> None:
+def test_the_scores_of_a_source_that_is_not_stated_to_bring_them_are_not_taken(home):
     installed = home(own_scores=False, columns={})
     installed.run("ingest", "check_comments")
     with pytest.raises(NoChampionError):
         installed.run("score")
 
 
-def test_a_day_stays_what_it_was_ingested_as(home: Home) -> None:
+def test_a_day_stays_what_it_was_ingested_as(home):
     """The source is changed after the day was ingested: what came with it still counts."""
     installed = home()
     installed.run("ingest")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -78,9 +78,7 @@ def killed_halfway(home: Installation, part: daily.Shard) -> dict[int, int]:
         process.kill()
 
 
-def test_a_killed_shard_goes_on_after_its_last_piece(
-    install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_shard_goes_on_after_its_last_piece(install, monkeypatch):
     home = install(shard_tokens=10**6)
     home.run("ingest", "check_comments")
     with open_resources(home.settings) as resources:
@@ -108,9 +106,7 @@ def test_a_killed_shard_goes_on_after_its_last_piece(
         assert interrupted == table_rows(resources.lake, "staged_scores")
 
 
-def test_a_finished_shard_is_not_scored_again(
-    install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_shard_is_not_scored_again(install, monkeypatch):
     home = install()
     home.run("ingest", "check_comments", "score")
 
@@ -138,7 +134,7 @@ def test_a_finished_shard_is_not_scored_again(
             daily.score_shard(resources, MONDAY, **{**part, "model_version": "2"})
 
 
-def test_a_piece_of_another_plan_is_scored_again(install: Callable[..., Installation]) -> None:
+def test_a_piece_of_another_plan_is_scored_again(install):
     """An attempt of an earlier plan stores its piece after the day was planned again."""
     home = install(shard_tokens=10**6)
     home.run("ingest", "check_comments")
@@ -157,9 +153,7 @@ def test_a_piece_of_another_plan_is_scored_again(install: Callable[..., Installa
 
 
 @pytest.mark.parametrize("own", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_scores_of_what_was_read_before_are_never_published(
-    install: Callable[..., Installation], own: bool
-) -> None:
+def test_scores_of_what_was_read_before_are_never_published(install, own):
     """An attempt scores what it read, while the day is read anew with the same ids."""
     home = install(shard_tokens=10**6)
     home.run("ingest", "check_comments")

@@ -35,7 +35,7 @@ COLLECT = ("collect_labels", "follow_up")
 
 
 @pytest.fixture
-def home(install: Callable[..., Installation], scored_monday: Installation) -> Installation:
+def home(install, scored_monday):
     """An installation whose Monday waits for reviews: 30 comments, half of them the slice."""
     home = install(window_days=3, slice_share=0.5, confirmation_share=0, follow_up_share=0.3)
     shutil.copytree(scored_monday.home, home.home)
@@ -103,7 +103,7 @@ def recorded(home: Installation) -> dict[str, float]:
     return {key.removeprefix("review/"): figures[key].value for key in FOLLOW_UPS if key in figures}
 
 
-def test_missing_labels_are_followed_up_and_estimated_with(home: Installation) -> None:
+def test_missing_labels_are_followed_up_and_estimated_with(home):
     review_some(home, skipped=lambda number: number % 3 == 0)
     home.run(*COLLECT)
     assert follow_ups(home).empty  # the review goes on
@@ -126,7 +126,7 @@ def test_missing_labels_are_followed_up_and_estimated_with(home: Installation) -
     assert recorded(home) == found | {"follow_ups_answered": len(drawn)}
 
 
-def test_a_label_that_came_late_and_was_not_drawn_is_left_out(home: Installation) -> None:
+def test_a_label_that_came_late_and_was_not_drawn_is_left_out(home):
     review_some(home, skipped=lambda number: number % 3 == 0)
     end_review(home)
     home.run(*COLLECT)
@@ -140,7 +140,7 @@ def test_a_label_that_came_late_and_was_not_drawn_is_left_out(home: Installation
     assert recorded(home) == found | {"late_labels": 10 - drawn}
 
 
-def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home: Installation) -> None:
+def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home):
     review_some(home, skipped=lambda number: number % 3 == 0)
     end_review(home)
     home.run(*COLLECT)
@@ -160,7 +160,7 @@ def test_follow_ups_are_drawn_once_and_can_be_drawn_again(home: Installation) ->
     assert np.array_equal(probability, rows["probability"])
 
 
-def test_nothing_is_drawn_when_hardly_anything_is_labelled(home: Installation) -> None:
+def test_nothing_is_drawn_when_hardly_anything_is_labelled(home):
     review_some(home, skipped=lambda number: number > 0)
     end_review(home)
     assert home.run(*COLLECT)[1] == 0

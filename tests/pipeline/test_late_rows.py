@@ -3,10 +3,8 @@
 import datetime
 import logging
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from feed import MARK, good, write_json
@@ -37,9 +35,7 @@ def messages(home: Installation) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", ["{dt}.jsonl", ""])
-def test_late_rows_are_reported_once_and_a_repair_ends_it(
-    files: Installation, incoming: Path, pattern: str
-) -> None:
+def test_late_rows_are_reported_once_and_a_repair_ends_it(files, incoming, pattern):
     home = files.but(source={"kind": "files", "path": str(incoming / pattern)})
     for day in (MONDAY, TUESDAY, WEDNESDAY):
         write_json(incoming / f"{day}.jsonl", (good(n, day) for n in range(400)))
@@ -64,9 +60,7 @@ def test_late_rows_are_reported_once_and_a_repair_ends_it(
     ]
 
 
-def test_rows_of_a_day_that_was_declared_empty_are_reported(
-    files: Installation, incoming: Path
-) -> None:
+def test_rows_of_a_day_that_was_declared_empty_are_reported(files, incoming):
     with open_resources(files.settings) as resources:
         declare_empty(resources.database, TUESDAY, "lea")
     files.run(*LANDING)
@@ -77,9 +71,7 @@ def test_rows_of_a_day_that_was_declared_empty_are_reported(
     assert headlines(files, WEDNESDAY) == [f"5 comments of {TUESDAY} arrived after it was ingested"]
 
 
-def test_a_day_that_differed_is_counted_until_it_is_repaired(
-    files: Installation, incoming: Path
-) -> None:
+def test_a_day_that_differed_is_counted_until_it_is_repaired(files, incoming):
     files.run("ingest")
     later = [MONDAY + datetime.timedelta(days=n) for n in (1, 20, 21)]
     for day in later:
@@ -100,9 +92,7 @@ def test_a_day_that_differed_is_counted_until_it_is_repaired(
 
 
 @pytest.mark.parametrize(("left", "reported"), [(290, 0), (250, 1), (10, 0), (0, 0)])
-def test_rows_that_are_gone_are_reported_if_neither_few_nor_most(
-    install: Callable[..., Installation], tmp_path: Path, left: int, reported: int
-) -> None:
+def test_rows_that_are_gone_are_reported_if_neither_few_nor_most(install, tmp_path, left, reported):
     """A database: with a query that ends in a comment, times of Berlin, and rows on no day."""
     path = tmp_path / "forum.db"
     with closing(sqlite3.connect(path)) as forum, forum:
@@ -128,9 +118,7 @@ def test_rows_that_are_gone_are_reported_if_neither_few_nor_most(
     assert headlines(home, WEDNESDAY) == [gone] * reported
 
 
-def test_a_source_that_cannot_be_counted_stops_no_day(
-    files: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_source_that_cannot_be_counted_stops_no_day(files, monkeypatch, caplog):
     def fails(*_: object) -> None:
         raise SourceError("the source is away")
 
@@ -140,7 +128,7 @@ def test_a_source_that_cannot_be_counted_stops_no_day(
     assert "Late rows were not looked for: the source is away" in caplog.text
 
 
-def test_days_that_are_ingested_at_once_both_land(files: Installation, incoming: Path) -> None:
+def test_days_that_are_ingested_at_once_both_land(files, incoming):
     """And the next count is right, whoever was first."""
     days = [MONDAY, TUESDAY, WEDNESDAY]
     for day in days[1:]:

@@ -1,6 +1,5 @@
 """The daily verification of the decision log, up to the alert."""
 
-from collections.abc import Callable
 from datetime import date, timedelta
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 TUESDAY = MONDAY + timedelta(days=1)
 
 
-def test_a_log_that_was_altered_is_alerted_of(install: Callable[..., Installation]) -> None:
+def test_a_log_that_was_altered_is_alerted_of(install):
     home = install()
     home = home.but(witness_folder=str(home.home / "witnesses"))
     with open_resources(home.settings) as resources:
@@ -42,9 +41,7 @@ def test_a_log_that_was_altered_is_alerted_of(install: Callable[..., Installatio
     assert 0 < row["witness_age_hours"] < 1
 
 
-def test_a_witness_that_cannot_be_written_is_alerted_of(
-    install: Callable[..., Installation],
-) -> None:
+def test_a_witness_that_cannot_be_written_is_alerted_of(install):
     home = install()
     home.home.mkdir(parents=True, exist_ok=True)
     (home.home / "file").touch()
@@ -53,7 +50,7 @@ def test_a_witness_that_cannot_be_written_is_alerted_of(
     assert incidents(home, MONDAY) == [("decision_log_unwitnessed", "warning")]
 
 
-def test_a_verification_that_fails_is_alerted_of(install: Callable[..., Installation]) -> None:
+def test_a_verification_that_fails_is_alerted_of(install):
     """And it does not end the alert that the log was altered."""
     home = install()
     with open_resources(home.settings) as resources:
@@ -75,7 +72,7 @@ def test_a_verification_that_fails_is_alerted_of(install: Callable[..., Installa
     }  # fmt: skip
 
 
-def test_a_verification_that_was_killed_is_alerted_of(install: Callable[..., Installation]) -> None:
+def test_a_verification_that_was_killed_is_alerted_of(install):
     """A measured day has no record: nobody knows of the one that runs now."""
     home = install()
     assert home.run("verify_log") == [0]
@@ -102,9 +99,7 @@ def measurement(day: date) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize(("apart", "alerts"), [(30, []), (3600, [("clocks_differ", "warning")])])
-def test_clocks_that_differ_are_alerted_of(
-    install: Callable[..., Installation], apart: int, alerts: list[tuple[str, str]]
-) -> None:
+def test_clocks_that_differ_are_alerted_of(install, apart, alerts):
     home = install()
     with open_resources(home.settings) as resources:
         moment = now(resources.database) - timedelta(seconds=apart)
@@ -113,7 +108,7 @@ def test_clocks_that_differ_are_alerted_of(
     assert incidents(home, MONDAY) == alerts
 
 
-def test_without_a_place_no_witness_is_missed(install: Callable[..., Installation]) -> None:
+def test_without_a_place_no_witness_is_missed(install):
     home = install()
     assert home.run("verify_log") == [0]
     assert incidents(home, MONDAY) == []

@@ -1,11 +1,10 @@
 """The validation page and MLflow's drift table show the same numbers for the same day."""
 
 import datetime
-from collections.abc import Callable
 
 import pytest
 
-from installation import MONDAY, TO_THE_QUEUE, Installation
+from installation import MONDAY, TO_THE_QUEUE
 from modwatch.common.errors import DayRejectedError
 from modwatch.data.validation.profiles import read_profiles
 from modwatch.data.validation.result import percentage
@@ -20,7 +19,7 @@ DAYS = [MONDAY + datetime.timedelta(days=number) for number in range(5)]
 TODAY = DAYS[-1]
 
 
-def test_validation_and_drift_show_the_same_numbers(install: Callable[..., Installation]) -> None:
+def test_validation_and_drift_show_the_same_numbers(install):
     home = install(source=USUAL)
     for day in DAYS[:3]:
         home.run(*TO_THE_QUEUE, day=day)

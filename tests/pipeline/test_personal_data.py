@@ -1,7 +1,6 @@
 """Requests of people: what is kept about them is erased everywhere, and everything verifies."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -63,7 +62,7 @@ def tables(url: str, words: str) -> list[str]:
 
 
 @pytest.fixture
-def queued(install_scored: Callable[..., Installation]) -> Installation:
+def queued(install_scored):
     """An installation whose first day waits in the queue."""
     home = install_scored()
     home.run("route")
@@ -76,9 +75,7 @@ def places_of(home: Installation, words: str) -> list[object]:
     return [*files_with(words, [home.home]), *tables(url.get_secret_value(), words)]
 
 
-def test_an_erased_author_is_found_nowhere_and_everything_verifies(
-    queued: Installation,
-) -> None:
+def test_an_erased_author_is_found_nowhere_and_everything_verifies(queued):
     review(queued, limit=20)
     with open_resources(queued.settings) as resources:
         author, texts = one(resources)
@@ -111,7 +108,7 @@ def test_an_erased_author_is_found_nowhere_and_everything_verifies(
         assert verify_log(resources.database, before.witness).intact
 
 
-def test_a_sealed_audit_verifies_and_counts_what_was_erased(small: Resources) -> None:
+def test_a_sealed_audit_verifies_and_counts_what_was_erased(small):
     seal(small)
     sampled = small.audit("small").folder.sample(1)[0].comment_id
     erase(small, Subject(comment_ids=frozenset({sampled})))
@@ -122,7 +119,7 @@ def test_a_sealed_audit_verifies_and_counts_what_was_erased(small: Resources) ->
     assert any("2 texts of the period were erased" in remark for remark in lake.remarks)
 
 
-def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) -> None:
+def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small):
     seal(small)
     sampled = small.audit("small").folder.sample(1)[0]
     erasure.record(small.lake, {(sampled.day, sampled.comment_id): "comment"})
@@ -133,7 +130,7 @@ def test_a_text_that_is_only_said_to_be_erased_is_a_problem(small: Resources) ->
     )
 
 
-def test_nobody_avoids_a_label_by_writing_that_a_text_is_erased(small: Resources) -> None:
+def test_nobody_avoids_a_label_by_writing_that_a_text_is_erased(small):
     begin(small)
     with small.database.begin() as connection:
         connection.execute(
@@ -145,7 +142,7 @@ def test_nobody_avoids_a_label_by_writing_that_a_text_is_erased(small: Resources
         small.audit("small").seal()
 
 
-def test_a_comment_on_lease_can_no_longer_be_decided(small: Resources) -> None:
+def test_a_comment_on_lease_can_no_longer_be_decided(small):
     begin(small)
     ann = create_moderator(small.database, "ann", "moderator")
     held = lease(small.database, ann.id)
@@ -161,7 +158,7 @@ def test_a_comment_on_lease_can_no_longer_be_decided(small: Resources) -> None:
     assert small.audit("small").verify() == []
 
 
-def test_an_erased_comment_is_never_asked_about(small: Resources) -> None:
+def test_an_erased_comment_is_never_asked_about(small):
     ids = frozenset({f"c{number}" for number in range(300)})
     erase(small, Subject(comment_ids=ids))
     begin(small)
@@ -174,7 +171,7 @@ def test_an_erased_comment_is_never_asked_about(small: Resources) -> None:
     assert dict(map(tuple, shown))[ERASED] == 0
 
 
-def test_gold_and_notes_are_erased_too(small: Resources) -> None:
+def test_gold_and_notes_are_erased_too(small):
     begin(small)
     ann = create_moderator(small.database, "ann", "moderator")
     held = lease(small.database, ann.id)
@@ -201,7 +198,7 @@ def test_gold_and_notes_are_erased_too(small: Resources) -> None:
         f"UPDATE review_item SET text = '{ERASED}', text_salt = NULL WHERE status = 'decided'",
     ],
 )
-def test_an_erasure_without_an_event_is_named(small: Resources, forgery: str) -> None:
+def test_an_erasure_without_an_event_is_named(small, forgery):
     begin(small)
     ann = create_moderator(small.database, "ann", "moderator")
     held = lease(small.database, ann.id)
@@ -217,16 +214,14 @@ def test_an_erasure_without_an_event_is_named(small: Resources, forgery: str) ->
 
 
 @pytest.mark.parametrize("change", ["note = 'x'", "note = NULL, note_salt = NULL, label = 0"])
-def test_nothing_but_notes_can_be_erased_from_the_log(small: Resources, change: str) -> None:
+def test_nothing_but_notes_can_be_erased_from_the_log(small, change):
     begin(small)
     label_everything(small)
     with pytest.raises(IntegrityError, match="append-only"), as_owner(small.database) as connection:
         connection.execute(text(f"UPDATE decision SET {change}"))
 
 
-def test_an_erasure_that_was_killed_is_completed(
-    queued: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_erasure_that_was_killed_is_completed(queued, monkeypatch):
     with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         monkeypatch.setattr(Lake, "vacuum", Mock(side_effect=KeyboardInterrupt))
@@ -239,9 +234,7 @@ def test_an_erasure_that_was_killed_is_completed(
         assert places_of(queued, words) == []
 
 
-def test_what_a_restored_backup_brings_back_is_found_and_erased_again(
-    queued: Installation,
-) -> None:
+def test_what_a_restored_backup_brings_back_is_found_and_erased_again(queued):
     with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         backup = {t: [*resources.lake.read(t, MONDAY)] for t in ("landed", "comments")}
@@ -256,9 +249,7 @@ def test_what_a_restored_backup_brings_back_is_found_and_erased_again(
         assert places_of(queued, words) == []
 
 
-def test_certificates_are_files_without_texts_or_authors(
-    queued: Installation,
-) -> None:
+def test_certificates_are_files_without_texts_or_authors(queued):
     with open_resources(queued.settings) as resources:
         author, texts = one(resources)
         done = erase(resources, Subject(author=author))
@@ -274,9 +265,7 @@ def test_certificates_are_files_without_texts_or_authors(
             Certificate.from_json(damaged)
 
 
-def test_people_get_what_is_kept_about_them_and_nothing_of_others(
-    queued: Installation,
-) -> None:
+def test_people_get_what_is_kept_about_them_and_nothing_of_others(queued):
     review(queued, limit=30)
     with open_resources(queued.settings) as resources:
         author, texts = one(resources)
@@ -294,9 +283,7 @@ def test_people_get_what_is_kept_about_them_and_nothing_of_others(
 
 
 @pytest.mark.services
-def test_an_embedded_database_keeps_no_text_in_its_files(
-    install_scored: Callable[..., Installation],
-) -> None:
+def test_an_embedded_database_keeps_no_text_in_its_files(install_scored):
     home = install_scored(database_url="embedded")
     home.run("route")
     with open_resources(home.settings) as resources:
@@ -312,7 +299,7 @@ def land(lake: Lake, *rows: dict[str, object]) -> None:
     lake.replace("landed", MONDAY, [pa.RecordBatch.from_pylist(full, schema=LANDED)])
 
 
-def test_texts_that_postgresql_cannot_have_are_erased(small: Resources) -> None:
+def test_texts_that_postgresql_cannot_have_are_erased(small):
     land(
         small.lake,
         {"comment_id": "n\x001", "text": "zan\x00zibar", "author_id": "A"},
@@ -324,15 +311,13 @@ def test_texts_that_postgresql_cannot_have_are_erased(small: Resources) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "a\0", "\ud800"])
-def test_ids_that_name_nothing_are_refused(small: Resources, given: str) -> None:
+def test_ids_that_name_nothing_are_refused(small, given):
     for subject in (Subject(author=given or "\0"), Subject(comment_ids=frozenset({given}))):
         with pytest.raises(QueueError, match="no valid text"):
             find(small, subject)
 
 
-def test_the_next_erasure_completes_a_killed_one(
-    small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_erasure_completes_a_killed_one(small, monkeypatch):
     begin(small)
     first, other = (frozenset({one}) for one in queued_ids(small)[:2])
     monkeypatch.setattr(personal_data, "erase_reviews", Mock(side_effect=KeyboardInterrupt))
@@ -349,9 +334,7 @@ def queued_ids(resources: Resources) -> list[str]:
         return list(connection.scalars(left))
 
 
-def test_an_author_is_found_until_everything_is_erased(
-    small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_author_is_found_until_everything_is_erased(small, monkeypatch):
     land(small.lake, {"comment_id": "n1", "text": "zanzibar", "author_id": "A"})
     monkeypatch.setattr(Resources, "compact_database", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -360,7 +343,7 @@ def test_an_author_is_found_until_everything_is_erased(
     assert problems(small, erase(small, Subject(author="A"))) == []
 
 
-def test_a_certificate_says_what_the_log_says(small: Resources) -> None:
+def test_a_certificate_says_what_the_log_says(small):
     done = erase(small, Subject(comment_ids=frozenset({"c5"})), reference="request 12")
     later = done.erased_at.replace(year=2020)
     changes = ({"erased_at": later}, {"reference": "x"}, {"places": {}}, {"comments": []})
@@ -370,7 +353,7 @@ def test_a_certificate_says_what_the_log_says(small: Resources) -> None:
         Certificate.from_json(replace(done, position=2**70).to_json())
 
 
-def test_answers_that_came_back_are_found(small: Resources) -> None:
+def test_answers_that_came_back_are_found(small):
     answer = {"comment_id": "n2", "text": "so", "parent_text": "zanzibar", "author_id": "B"}
     land(small.lake, {"comment_id": "n1", "text": "zanzibar", "author_id": "A"}, answer)
     done = erase(small, Subject(author="A"))
@@ -378,7 +361,7 @@ def test_answers_that_came_back_are_found(small: Resources) -> None:
     assert "restored backup" in problems(small, done)[0]
 
 
-def test_an_erased_label_cannot_be_undone(small: Resources) -> None:
+def test_an_erased_label_cannot_be_undone(small):
     begin(small)
     ann = create_moderator(small.database, "ann", "moderator")
     held = lease(small.database, ann.id)
@@ -392,7 +375,7 @@ def test_an_erased_label_cannot_be_undone(small: Resources) -> None:
         undo(small.database, moderator_id=ann.id, decision_id=made.id, idempotency_key="2")
 
 
-def test_an_erased_comment_is_not_queued_again(small: Resources) -> None:
+def test_an_erased_comment_is_not_queued_again(small):
     item = NewItem(
         comment_id="c5", text="zanzibar", reason="uncertainty", stratum=0, rank=1, prob=0.1,
         inclusion_probability=1.0, review_score=0.1, uncertainty=0.1, model_version="1",

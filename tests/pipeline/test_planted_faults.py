@@ -7,7 +7,7 @@ the scheduler and its tasks.
 
 import csv
 import datetime
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -169,9 +169,7 @@ def _name(error: BaseException) -> str:
 
 
 @pytest.fixture
-def platform(
-    install: Callable[..., Installation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Platform]:
+def platform(install, tmp_path, monkeypatch):
     with webhook() as server:
         home = install(
             source={"kind": "files", "path": str(tmp_path / "incoming")},
@@ -184,9 +182,7 @@ def platform(
         yield Platform(home=home, folder=tmp_path / "incoming", server=server)
 
 
-def test_faults_of_the_source_have_their_cause_and_a_repair(
-    platform: Platform, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_of_the_source_have_their_cause_and_a_repair(platform, monkeypatch):
     platform.ordinary(ORDINARY)
 
     [message] = platform.planted(
@@ -268,9 +264,7 @@ def late_rows(day: datetime.date) -> list[Row]:
     ]  # fmt: skip
 
 
-def test_what_passes_by_itself_needs_no_one(
-    platform: Platform, install: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_passes_by_itself_needs_no_one(platform, install, monkeypatch):
     """MLflow answers 500, the database is gone, the disk is full: until the first retry."""
     platform.ordinary()
     whole = platform.home

@@ -13,12 +13,11 @@ from posting import post
 from small_audits import REQUEST, begin, plan_audit, seal
 from sqlalchemy import Engine, text
 
-from installation import MONDAY, TUESDAY, Installation
+from installation import MONDAY, TUESDAY
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import TABLES
-from modwatch.installation.resources import Resources
 from modwatch.monitoring.publishing.days import Day, save_day
 from modwatch.pipeline import opinions, retention
 from modwatch.review.outbox.decision_events import TOPIC
@@ -41,7 +40,7 @@ def stored_days(lake: Lake) -> dict[str, list[dt.date]]:
     return {table: days for table in TABLES if (days := lake.days(table)) and table != "days"}
 
 
-def test_days_that_are_too_old_go_and_the_last_that_is_kept_stays(small: Resources) -> None:
+def test_days_that_are_too_old_go_and_the_last_that_is_kept_stays(small):
     published(small.lake, TUESDAY + dt.timedelta(days=400 - 1))  # the 400 days begin on TUESDAY
     for rows in (small.lake.count("comments", MONDAY), 4):
         if rows == 4:  # as when the day is run again
@@ -52,7 +51,7 @@ def test_days_that_are_too_old_go_and_the_last_that_is_kept_stays(small: Resourc
     assert "days 0" in retention.remove_rows(small, LATER)[4]
 
 
-def test_a_dry_run_finds_the_same_and_changes_nothing(small: Resources) -> None:
+def test_a_dry_run_finds_the_same_and_changes_nothing(small):
     published(small.lake)
     before = stored_days(small.lake)
     found = retention.remove_rows(small, LATER, dry_run=True)
@@ -71,7 +70,7 @@ class Killed(Lake):
         return super().replace(*args, **keys)
 
 
-def test_a_killed_task_leaves_what_the_next_one_removes(small: Resources) -> None:
+def test_a_killed_task_leaves_what_the_next_one_removes(small):
     """And never a day without comments and without an event, which would seem a forgery."""
     seal(small)
     small.audit("small").cancel(actor="eva")
@@ -88,7 +87,7 @@ def test_a_killed_task_leaves_what_the_next_one_removes(small: Resources) -> Non
     assert small.audit("small").verify() == []
 
 
-def test_an_old_text_in_the_queue_goes_also_without_comments_in_the_lake(small: Resources) -> None:
+def test_an_old_text_in_the_queue_goes_also_without_comments_in_the_lake(small):
     published(small.lake)
     retention.remove_rows(small, LATER)
     item = NewItem(comment_id="c1", text="private", reason="uncertainty", stratum=0, rank=1,
@@ -101,9 +100,7 @@ def test_an_old_text_in_the_queue_goes_also_without_comments_in_the_lake(small: 
 
 
 @pytest.mark.parametrize("last", [None, MONDAY, TUESDAY])
-def test_while_the_daily_job_stands_still_nothing_goes(
-    small: Resources, last: dt.date | None
-) -> None:
+def test_while_the_daily_job_stands_still_nothing_goes(small, last):
     if last:
         published(small.lake, last)
     before = stored_days(small.lake)
@@ -111,14 +108,14 @@ def test_while_the_daily_job_stands_still_nothing_goes(
     assert stored_days(small.lake) == before
 
 
-def test_every_table_with_a_text_or_a_name_has_an_age() -> None:
+def test_every_table_with_a_text_or_a_name_has_an_age():
     """All others are figures, which are kept for ever, and what must not come back."""
     personal = {"text", "comment_id", "author_id", "moderator", "annotator"}
     aged = {"erasures", *(table for tables in retention.TABLES.values() for table in tables)}
     assert aged == {name for name, schema in TABLES.items() if personal & set(schema.names)}
 
 
-def test_the_period_of_an_open_audit_is_kept_and_said(small: Resources) -> None:
+def test_the_period_of_an_open_audit_is_kept_and_said(small):
     """Also where comments are kept for shorter than the period is long."""
     published(small.lake)
     before = stored_days(small.lake)
@@ -131,14 +128,14 @@ def test_the_period_of_an_open_audit_is_kept_and_said(small: Resources) -> None:
     assert stored_days(small.lake) == {"scores": [MONDAY, TUESDAY]}
 
 
-def test_a_period_whose_comments_went_is_refused_with_the_setting(small: Resources) -> None:
+def test_a_period_whose_comments_went_is_refused_with_the_setting(small):
     published(small.lake)
     retention.remove_rows(small, LATER)
     with pytest.raises(AuditError, match="MODWATCH_KEEP_COMMENTS"):
         plan_audit(small, REQUEST, actor="eva")
 
 
-def test_an_audit_whose_comments_went_is_verified_as_far_as_can_be(small: Resources) -> None:
+def test_an_audit_whose_comments_went_is_verified_as_far_as_can_be(small):
     seal(small)
     small.audit("small").cancel(actor="eva")
     published(small.lake, TUESDAY + dt.timedelta(days=400 - 1))
@@ -153,7 +150,7 @@ def test_an_audit_whose_comments_went_is_verified_as_far_as_can_be(small: Resour
     assert small.audit("small").verify()  # of a day that is kept
 
 
-def test_comments_that_somebody_else_deleted_are_a_problem(small: Resources) -> None:
+def test_comments_that_somebody_else_deleted_are_a_problem(small):
     seal(small)
     small.lake.replace("comments", MONDAY, [])
     [problem] = small.audit("small").verify()
@@ -185,7 +182,7 @@ def message(series: str, sequence: int) -> OutboxMessage:
     )
 
 
-def test_alerts_go_by_series_once_all_are_delivered_and_decisions_stay(small: Resources) -> None:
+def test_alerts_go_by_series_once_all_are_delivered_and_decisions_stay(small):
     database = small.database
     for series in ("fed", "waiting", "grown"):
         post(database, message(series, 1), ["webhook"] if series == "waiting" else [])
@@ -203,7 +200,7 @@ def test_alerts_go_by_series_once_all_are_delivered_and_decisions_stay(small: Re
     assert retention.remove_ended(small, LATER)[0] == "alerts: 1"
 
 
-def test_tokens_go_when_they_ended_and_valid_ones_stay(small: Resources) -> None:
+def test_tokens_go_when_they_ended_and_valid_ones_stay(small):
     person = create_moderator(small.database, "ann", "moderator").id
     issue_token(small.database, person, lifetime=dt.timedelta(days=1))
     issue_token(small.database, person, lifetime=dt.timedelta(days=99))
@@ -216,7 +213,7 @@ def files(lake: Lake) -> list[Path]:
     return [*Path(lake.root).glob("*/dt=*/**/*.parquet")]
 
 
-def test_after_six_runs_only_live_files_are_left(small: Resources) -> None:
+def test_after_six_runs_only_live_files_are_left(small):
     published(small.lake)
     for _ in range(6):
         put_comments(small.lake, MONDAY, 4)
@@ -238,9 +235,7 @@ def test_after_six_runs_only_live_files_are_left(small: Resources) -> None:
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 @pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
-def test_the_command_lists_all_and_needs_no_day(
-    small_home: Installation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_lists_all_and_needs_no_day(small_home, capsys, monkeypatch):
     for name, value in small_home.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MODWATCH_MLFLOW_URL", f"sqlite:///{small_home.home / 'mlflow.db'}")
@@ -260,12 +255,12 @@ def test_the_command_lists_all_and_needs_no_day(
         ({"keep_runs": 13}, "KEEP_RUNS must be at least 14"),
     ],
 )
-def test_less_than_the_daily_job_reads_is_refused(values: dict[str, int], named: str) -> None:
+def test_less_than_the_daily_job_reads_is_refused(values, named):
     with pytest.raises(ValueError, match=named):
         Settings(**values)
 
 
-def test_the_weekly_report_finds_the_labels_that_it_reads() -> None:
+def test_the_weekly_report_finds_the_labels_that_it_reads():
     least = opinions.DAYS + 7
     Settings(keep_runs=14, keep_scores=least)
     with pytest.raises(ValueError, match=f"KEEP_SCORES must be at least {least}"):

@@ -13,10 +13,8 @@ from review_fixtures import (
     random_numbers,
     session_engine,
 )
-from sqlalchemy import Engine
 
 from modwatch.review.people import accounts
-from modwatch.review.people.accounts import Moderator
 
 __all__ = [
     "ann",
@@ -32,25 +30,25 @@ __all__ = [
 
 
 @pytest.fixture
-def cai(engine: Engine) -> Moderator:
+def cai(engine):
     return accounts.create_moderator(engine, "cai", "moderator")
 
 
 @pytest.fixture
-def lea(engine: Engine) -> Moderator:
+def lea(engine):
     return accounts.create_moderator(engine, "lea", "lead")
 
 
 @pytest.fixture
-def cora(engine: Engine) -> Moderator:
+def cora(engine):
     return accounts.create_moderator(engine, "cora", "lead")
 
 
 @pytest.fixture
-def team(ann: Moderator, ben: Moderator, cai: Moderator) -> list[Moderator]:
+def team(ann, ben, cai):
     return [ann, ben, cai]
 
 
 @pytest.fixture
-def desk(engine: Engine) -> Desk:
+def desk(engine):
     return Desk(engine=engine)

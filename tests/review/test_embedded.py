@@ -1,7 +1,6 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,7 @@ def shown(url: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def data_dir() -> Iterator[Path]:
+def data_dir():
     """Not in pytest's folder, as `conftest.path_server` says."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
@@ -65,7 +64,7 @@ def runs(folder: Path) -> bool:
     return (folder / "cluster" / "postmaster.pid").exists()
 
 
-def test_the_last_user_stops_it_and_a_killed_one_does_not_count(data_dir: Path) -> None:
+def test_the_last_user_stops_it_and_a_killed_one_does_not_count(data_dir):
     with start_user(data_dir, "killed") as killed:
         assert killed.wait(timeout=120) == -9
     assert runs(data_dir)  # nobody was left to stop it
@@ -90,7 +89,7 @@ def test_the_last_user_stops_it_and_a_killed_one_does_not_count(data_dir: Path) 
     assert not runs(data_dir)
 
 
-def test_unusable_folders_are_named(tmp_path: Path) -> None:
+def test_unusable_folders_are_named(tmp_path):
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(DatabaseError, match="file"), embedded(file):

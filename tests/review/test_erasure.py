@@ -1,7 +1,6 @@
 """Texts that are erased by age: the log says before which day, and nothing else may be missing."""
 
 import datetime as dt
-from collections.abc import Callable
 
 import pytest
 from databases import Uncommitted, execute, scalar, tamper, unguarded
@@ -12,7 +11,6 @@ from modwatch.review.erasure import erase_old
 from modwatch.review.events import record_event
 from modwatch.review.log.decision_log import text_commitment_sql
 from modwatch.review.log.verification import verify_log
-from modwatch.review.people.accounts import Moderator
 from review.labelling import held, label_next
 
 NEXT = dt.timedelta(days=1)
@@ -24,9 +22,7 @@ def erase(engine: Engine, before: dt.date, *held: dt.date) -> int:
 
 
 @pytest.fixture
-def old(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator, ben: Moderator, day: dt.date
-) -> dt.date:
+def old(engine, fill, ann, ben, day):
     """Erase four items before this day: one labelled with a note, one skipped, one waiting."""
     fill(4)
     label_next(engine, ann, note="a note")
@@ -41,7 +37,7 @@ def texts(engine: Engine) -> list[tuple[str, str]]:
         return sorted((status, words) for status, words in rows)
 
 
-def test_old_texts_go_with_their_notes_and_the_log_verifies(engine: Engine, old: dt.date) -> None:
+def test_old_texts_go_with_their_notes_and_the_log_verifies(engine, old):
     assert [words for _, words in texts(engine)].count(ERASED) == 3
     assert [status for status, words in texts(engine) if words != ERASED] == ["waiting"]  # leased
     assert scalar(engine, "SELECT count(note) FROM decision") == 0
@@ -49,7 +45,7 @@ def test_old_texts_go_with_their_notes_and_the_log_verifies(engine: Engine, old:
     assert erase(engine, old) == 0
 
 
-def test_only_what_was_erased_may_be_missing(engine: Engine, old: dt.date) -> None:
+def test_only_what_was_erased_may_be_missing(engine, old):
     for forgery in (
         "UPDATE review_item SET text = 'other words' WHERE status = 'decided'",
         "UPDATE review_item SET parent_text = 'other words' WHERE status = 'decided'",
@@ -63,7 +59,7 @@ def test_only_what_was_erased_may_be_missing(engine: Engine, old: dt.date) -> No
             connection.rollback()
 
 
-def test_later_days_are_not_covered(engine: Engine, old: dt.date) -> None:
+def test_later_days_are_not_covered(engine, old):
     tamper(
         engine,
         "UPDATE event SET details = details || jsonb_build_object('before', '2001-01-01') "
@@ -74,9 +70,7 @@ def test_later_days_are_not_covered(engine: Engine, old: dt.date) -> None:
     assert "no event says that it was erased" in problems
 
 
-def test_items_of_open_audits_are_kept(
-    engine: Engine, fill: Callable[[int], None], day: dt.date, ann: Moderator
-) -> None:
+def test_items_of_open_audits_are_kept(engine, fill, day, ann):
     fill(2)
     label_next(engine, ann)
     assert erase(engine, day + NEXT, day) == 0
@@ -87,9 +81,7 @@ def test_items_of_open_audits_are_kept(
     assert verify_log(engine).problems == ()
 
 
-def test_an_erasure_covers_no_other_words_and_no_day_to_come(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator
-) -> None:
+def test_an_erasure_covers_no_other_words_and_no_day_to_come(engine, fill, ann):
     fill(1)
     label_next(engine, ann)
     with engine.begin() as connection:

@@ -1,12 +1,9 @@
-from sqlalchemy import Engine
-
 from modwatch.review.events import recent_events, record_event
 from modwatch.review.people import access_tokens, accounts, changes, passwords
-from modwatch.review.people.accounts import Moderator
 from review.labelling import open_queues
 
 
-def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
+def test_every_change_says_who_and_whom(engine, ann):
     admin = accounts.create_moderator(engine, "zoe", "admin")
     by = {"actor_id": admin.id}
     token = access_tokens.issue_token(engine, ann.id, name="script", scopes=["review"], **by)
@@ -32,7 +29,7 @@ def test_every_change_says_who_and_whom(engine: Engine, ann: Moderator) -> None:
     assert "horse" not in str(found)
 
 
-def test_what_changes_nothing_is_no_event(engine: Engine, ann: Moderator) -> None:
+def test_what_changes_nothing_is_no_event(engine, ann):
     accounts.create_moderator(engine, "ann", "moderator")
     changes.change_role(engine, ann.id, "moderator")
     changes.enable(engine, ann.id)
@@ -40,7 +37,7 @@ def test_what_changes_nothing_is_no_event(engine: Engine, ann: Moderator) -> Non
     assert [event.action for event in recent_events(engine)] == ["create"]
 
 
-def test_pages_follow_each_other(engine: Engine, ann: Moderator) -> None:
+def test_pages_follow_each_other(engine, ann):
     with engine.begin() as connection:
         for number in range(5):
             record_event(connection, "export", actor_id=ann.id, number=number)

@@ -22,9 +22,7 @@ from modwatch.review.embedded import embedded
 from modwatch.review.log import verification
 from modwatch.review.migrate import upgrade
 from modwatch.review.people import access_tokens, accounts
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, metrics
-from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision
 from modwatch_lab.simulated import SimulatedModerator, work
 from review.console.visiting import serving
@@ -72,9 +70,7 @@ def console(url: str, deadly: bool) -> Iterator[tuple[str, subprocess.Popen[byte
             process.kill()
 
 
-def test_a_console_that_dies_between_decision_and_reply_costs_nothing(
-    engine: Engine, queue_url: str, ann: Moderator, fill: Fill
-) -> None:
+def test_a_console_that_dies_between_decision_and_reply_costs_nothing(engine, queue_url, ann, fill):
     fill(1)
     token = access_tokens.issue_token(engine, ann.id)
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "one and the same"}
@@ -96,9 +92,7 @@ def test_a_console_that_dies_between_decision_and_reply_costs_nothing(
     assert verification.verify_log(engine).intact
 
 
-def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_nothing(
-    new_item: Callable[..., NewItem], day: object
-) -> None:
+def test_a_database_that_restarts_in_the_middle_of_a_shift_loses_and_doubles_nothing(new_item, day):
     with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as postgres:
         url = postgres.url("shift")
         upgrade(url)

@@ -1,6 +1,6 @@
 """Two consoles on one database, for one person and for two, at the same time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,7 +20,7 @@ Consoles = tuple[TestClient, TestClient]
 
 
 @pytest.fixture
-def consoles(engine: Engine, queue_url: str) -> Iterator[Consoles]:
+def consoles(engine, queue_url):
     """Two, which share the database and nothing else."""
     other = connect(queue_url)
     with (
@@ -45,9 +45,7 @@ def decide(
     )
 
 
-def test_a_person_may_go_from_one_console_to_the_other(
-    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
-) -> None:
+def test_a_person_may_go_from_one_console_to_the_other(engine, consoles, ann, fill):
     fill(1)
     first, second = consoles
     session = sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
@@ -66,9 +64,7 @@ def test_a_person_may_go_from_one_console_to_the_other(
 
 
 @pytest.mark.parametrize("same_key", [True, False])
-def test_one_item_decided_at_both_at_once_is_decided_once(
-    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill, same_key: bool
-) -> None:
+def test_one_item_decided_at_both_at_once_is_decided_once(engine, consoles, ann, fill, same_key):
     fill(8)
     headers = bearer(engine, ann)
     with ThreadPoolExecutor(2) as pool:
@@ -93,9 +89,7 @@ def test_one_item_decided_at_both_at_once_is_decided_once(
     assert (log.decisions, log.intact) == (8, True)
 
 
-def test_an_undo_and_a_correction_at_once_are_one_of_both(
-    engine: Engine, consoles: Consoles, ann: Moderator, fill: Fill
-) -> None:
+def test_an_undo_and_a_correction_at_once_are_one_of_both(engine, consoles, ann, fill):
     fill(5)
     headers = bearer(engine, ann)
     for race in range(5):

@@ -5,21 +5,18 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from databases import scalar
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from modwatch.common.errors import DatabaseError
 from modwatch.review import migrate
 from modwatch.review.database import connect
-from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.migrate import VERSION_TABLE, upgrade
 from modwatch.review.queue import metrics
 from modwatch.review.tables import KINDS, ROLES, STATUSES, TransactionId, metadata
 
 
-def test_columns_are_those_that_the_migrations_make(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_are_those_that_the_migrations_make(engine, monkeypatch):
     monkeypatch.setitem(ischema_names, "xid8", TransactionId)
     options = {
         "version_table": VERSION_TABLE,
@@ -30,7 +27,7 @@ def test_columns_are_those_that_the_migrations_make(
         assert compare_metadata(context, metadata) == []
 
 
-def test_the_database_accepts_the_values_of_the_constants(engine: Engine) -> None:
+def test_the_database_accepts_the_values_of_the_constants(engine):
     query = text("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = :name")
     for constraint, values in (
         ("moderator_role_check", ROLES),
@@ -42,7 +39,7 @@ def test_the_database_accepts_the_values_of_the_constants(engine: Engine) -> Non
         assert sorted(re.findall(r"'(\w+)'::text", definition)) == sorted(values)
 
 
-def test_only_the_logs_have_triggers(engine: Engine) -> None:
+def test_only_the_logs_have_triggers(engine):
     with engine.connect() as connection:
         triggers = connection.scalars(text("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"))
         assert set(triggers) == {
@@ -52,7 +49,7 @@ def test_only_the_logs_have_triggers(engine: Engine) -> None:
         }
 
 
-def test_several_processes_may_migrate_at_once(path_server: EmbeddedServer) -> None:
+def test_several_processes_may_migrate_at_once(path_server):
     url = path_server.url("raced")
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(upgrade, [url] * 3))
@@ -62,9 +59,7 @@ def test_several_processes_may_migrate_at_once(path_server: EmbeddedServer) -> N
     engine.dispose()
 
 
-def test_an_older_server_is_refused(
-    path_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_server_is_refused(path_server, monkeypatch):
     url = path_server.url("old")
     monkeypatch.setattr(migrate, "OLDEST_SERVER", 99)
     with pytest.raises(DatabaseError, match=r"PostgreSQL \d\d is not supported.* 99 or later"):
@@ -74,7 +69,7 @@ def test_an_older_server_is_refused(
     engine.dispose()
 
 
-def test_missing_tables_are_named(path_server: EmbeddedServer) -> None:
+def test_missing_tables_are_named(path_server):
     engine = connect(path_server.url("bare"))
     with pytest.raises(DatabaseError, match="apply the migrations"):
         metrics.counts(engine)

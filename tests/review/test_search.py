@@ -44,13 +44,11 @@ def found(engine: Engine, viewer: Viewer = ADMIN, **query: object) -> list[str |
 
 
 @pytest.fixture
-def days(day: date) -> dict[str, date]:
+def days(day):
     return {"first_day": day, "last_day": day + timedelta(days=2)}
 
 
-def test_every_field(
-    engine: Engine, ann: Moderator, new_item: New, day: date, days: dict[str, date]
-) -> None:
+def test_every_field(engine, ann, new_item, day, days):
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     intake.enqueue(engine, [new_item("c")], day + timedelta(days=1))
     label_next(engine, ann, policy_code="harassment.threat")
@@ -75,9 +73,7 @@ def test_every_field(
         history_of(engine, viewer, "a")
 
 
-def test_whatever_is_searched_for_is_a_value(
-    engine: Engine, new_item: New, day: date, days: dict[str, date]
-) -> None:
+def test_whatever_is_searched_for_is_a_value(engine, new_item, day, days):
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     fields = ("comment_id", "text", "pseudonym", "status", "queue", "policy_code")
     for field, term in product(fields, INJECTIONS):
@@ -87,16 +83,14 @@ def test_whatever_is_searched_for_is_a_value(
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_text_is_found_by_any_part_of_it(
-    engine: Engine, new_item: New, day: date, part: str
-) -> None:
+def test_a_text_is_found_by_any_part_of_it(engine, new_item, day, part):
     intake.enqueue(engine, [new_item("a", text=f"before {part} after")], day)
     same_day = {"first_day": day, "last_day": day}
     assert found(engine, text=part[:512], **same_day) == ["a"]
     assert found(engine, text=(part + "%")[-512:], **same_day) == []
 
 
-def test_impossible_searches(engine: Engine) -> None:
+def test_impossible_searches(engine):
     for sent in (
         {"comment_id": ""}, {"comment_id": "x" * 513}, {"limit": 201}, {"coment_id": "a"},
     ):  # fmt: skip
@@ -121,7 +115,7 @@ def test_impossible_searches(engine: Engine) -> None:
     assert found(engine, text="x", comment_id="a") == []
 
 
-def test_a_long_search_is_refused_kindly(engine: Engine, new_item: New, day: date) -> None:
+def test_a_long_search_is_refused_kindly(engine, new_item, day):
     long = [new_item(f"c{i}", i + 1, text="ab" * 20_000) for i in range(100)]
     intake.enqueue(engine, long, day)
     query = SearchQuery(text="a_%" * 60, first_day=day, last_day=day)
@@ -141,9 +135,7 @@ def history_of(engine: Engine, viewer: Viewer, comment_id: str) -> search.Histor
     return search.history(engine, viewer, first)
 
 
-def test_a_history_tells_all_in_order(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_a_history_tells_all_in_order(engine, cora, ann, new_item, day):
     intake.enqueue(engine, [new_item("a")], day)
     first = label_next(engine, ann, 1, note="a <b>note</b>", policy_code="x").id
     lease = deciding.undo(engine, moderator_id=ann.id, decision_id=first, idempotency_key="u")
@@ -175,9 +167,7 @@ def test_a_history_tells_all_in_order(
 SECRET = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
 
 
-def test_an_auditor_sees_no_score_and_no_label_of_what_they_may_audit(
-    engine: Engine, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_an_auditor_sees_no_score_and_no_label_of_what_they_may_audit(engine, ann, new_item, day):
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann, policy_code="x", note="toxic!")
     told_all = history_of(engine, AUDITOR, "a")
@@ -201,8 +191,8 @@ def test_an_auditor_sees_no_score_and_no_label_of_what_they_may_audit(
 
 @pytest.mark.parametrize("kind", ["gold", "retest", "confirmation", "imported", "audit"])
 def test_whoever_may_be_served_a_comment_finds_nothing_of_it(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, kind: str
-) -> None:
+    engine, cora, ann, new_item, day, kind
+):
     """Its decided item, with its label, would tell that the item that waits is a measurement."""
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a")], day)
@@ -225,9 +215,7 @@ def test_whoever_may_be_served_a_comment_finds_nothing_of_it(
         search.history(engine, viewer, item_id=lease.item.id)
 
 
-def test_ones_own_decisions_look_alike_whatever_they_were_of(
-    engine: Engine, cora: Moderator, new_item: New, day: date
-) -> None:
+def test_ones_own_decisions_look_alike_whatever_they_were_of(engine, cora, new_item, day):
     for viewer in (own(cora), replace(LEAD, moderator_id=cora.id)):
         for n, kind in enumerate(("review", "gold", "retest", "audit")):
             there = day + timedelta(n)
@@ -245,8 +233,8 @@ def test_ones_own_decisions_look_alike_whatever_they_were_of(
 
 
 def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date
-) -> None:
+    engine, cora, ann, new_item, day
+):
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("known"), new_item("mine", 2)], day)
     label_next(engine, ann)
@@ -259,8 +247,8 @@ def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
 
 @pytest.mark.usefixtures("random_numbers")
 def test_pages_by_random_numbers_hold_everything_once_in_the_order_of_decisions(
-    engine: Engine, ann: Moderator, new_item: New, day: date
-) -> None:
+    engine, ann, new_item, day
+):
     intake.enqueue(engine, [new_item(f"c{n}", n + 1) for n in range(7)], day)
     done = [label_next(engine, ann) for _ in range(7)]
     assert sorted(ids := [entry.item_id for entry in done]) != ids
@@ -278,9 +266,7 @@ def test_pages_by_random_numbers_hold_everything_once_in_the_order_of_decisions(
         assert viewer is ADMIN or seen == ids[::-1]
 
 
-def test_a_moderator_sees_their_own_decisions_of_two_weeks(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
-) -> None:
+def test_a_moderator_sees_their_own_decisions_of_two_weeks(engine, ann, ben, new_item, day):
     intake.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
     label_next(engine, ann, 1)
     label_next(engine, ben, 1)
@@ -297,8 +283,8 @@ def test_a_moderator_sees_their_own_decisions_of_two_weeks(
 
 
 def test_a_moderator_is_reported_nothing_that_others_did_with_their_items(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: New, day: date
-) -> None:
+    engine, ann, ben, new_item, day
+):
     items = [new_item("a", labels_wanted=2), new_item("b", 2, labels_wanted=2)]
     intake.enqueue(engine, items, day)
     for person, code in ((ann, "fine"), (ben, "hate")):
@@ -318,9 +304,7 @@ def test_a_moderator_is_reported_nothing_that_others_did_with_their_items(
         found(engine, own(ann), status="escalated")
 
 
-def test_the_next_of_several_does_not_read_what_the_first_answered(
-    engine: Engine, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_the_next_of_several_does_not_read_what_the_first_answered(engine, ann, new_item, day):
     lea = accounts.create_moderator(engine, "lea", "lead")
     intake.enqueue(engine, [new_item("a", labels_wanted=2)], day)
     label_next(engine, ann, 1, policy_code="hate")
@@ -331,9 +315,7 @@ def test_the_next_of_several_does_not_read_what_the_first_answered(
         assert leases.lease(engine, lea.id, timedelta(0)) is not None
 
 
-def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
-    engine: Engine, cora: Moderator, new_item: New, day: date
-) -> None:
+def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(engine, cora, new_item, day):
     """The day of a comment would tell a confirmation, its id a gold item."""
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, cora)
@@ -347,9 +329,7 @@ def test_what_is_not_shown_of_ones_own_decisions_is_not_searched(
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_what_others_do_with_a_skipped_item_is_not_shown(
-    engine: Engine, cora: Moderator, ben: Moderator, new_item: New, day: date, goes_on: bool
-) -> None:
+def test_what_others_do_with_a_skipped_item_is_not_shown(engine, cora, ben, new_item, day, goes_on):
     """Others go on with an ordinary item, and not with one that is reserved."""
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a", labels_wanted=2), new_item("b", 2)], day)
@@ -372,8 +352,8 @@ def test_what_others_do_with_a_skipped_item_is_not_shown(
 
 @pytest.mark.parametrize("act", ["skip", "escalate", "undo"])
 def test_the_first_label_is_hidden_while_the_second_can_be_undone(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, act: str
-) -> None:
+    engine, cora, ann, new_item, day, act
+):
     viewer = replace(LEAD, moderator_id=cora.id)
     intake.enqueue(engine, [new_item("a"), new_item("a", kind="confirmation")], day)
     label_next(engine, ann)

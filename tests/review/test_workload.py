@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from databases import execute, tamper
@@ -49,9 +49,7 @@ def near(found: float | None, hours: float) -> bool:
     return found is not None and abs(found - 3_600 * hours) < 60
 
 
-def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(engine, ann, fill):
     fill(6)
     age_items(engine)
     label_next(engine, ann)  # one hour old
@@ -67,8 +65,8 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(
 
 
 def test_an_item_taken_back_brought_back_or_queued_anew_keeps_its_age(
-    engine: Engine, ann: Moderator, cora: Moderator, fill: Fill, new_item: New, day: date
-) -> None:
+    engine, ann, cora, fill, new_item, day
+):
     assert workload.overview(engine) == workload.throughput(engine, day, day) == []
     fill(1)
     age_items(engine)
@@ -92,9 +90,7 @@ def test_an_item_taken_back_brought_back_or_queued_anew_keeps_its_age(
     assert workload.overview(engine) == []
 
 
-def test_queues_and_reasons_are_distinguished(
-    engine: Engine, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_queues_and_reasons_are_distinguished(engine, ann, new_item, day):
     items = [new_item("a"), new_item("b", 2, reason="toxicity"), new_item("c", 3)]
     intake.enqueue(engine, items, day)
     execute(engine, "UPDATE review_item SET queue = 'de' WHERE comment_id = 'c'")
@@ -112,9 +108,7 @@ def test_queues_and_reasons_are_distinguished(
     assert workload.holders(engine, queues=["general"]) == []
 
 
-def test_who_holds_what_and_taking_it_back(
-    engine: Engine, ann: Moderator, ben: Moderator, cora: Moderator, fill: Fill
-) -> None:
+def test_who_holds_what_and_taking_it_back(engine, ann, ben, cora, fill):
     fill(4)
     first, second = held(engine, ann), held(engine, ann)
     other = held(engine, ben)
@@ -142,9 +136,7 @@ def test_who_holds_what_and_taking_it_back(
     assert verification.verify_log(engine).decisions == 0
 
 
-def test_an_escalation_says_why_by_whom_and_how_old(
-    engine: Engine, ann: Moderator, cora: Moderator, fill: Fill, new_item: New, day: date
-) -> None:
+def test_an_escalation_says_why_by_whom_and_how_old(engine, ann, cora, fill, new_item, day):
     fill(3)
     age_items(engine)
     undo(engine, ann, hand_on(engine, ann, "a mistake"))
@@ -166,7 +158,7 @@ def test_an_escalation_says_why_by_whom_and_how_old(
     assert (found.reason, found.note, found.pseudonym, found.escalated_at) == (None,) * 4
 
 
-def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
+def test_throughput(engine, ann, ben, fill):
     fill(9)
     for value, seconds in ((1, 2), (0, 4), (0, 12)):
         label_next(engine, ann, value, seconds=seconds)
@@ -202,9 +194,9 @@ def test_throughput(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) 
     ],
 )  # fmt: skip
 def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, kind: str,
-    action: str,
-) -> None:  # fmt: skip
+    engine, cora, ann, new_item, day, kind,
+    action
+):  # fmt: skip
     """Of three ordinary items and one of `kind`, which is the only thing that changes."""
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann)
@@ -241,8 +233,8 @@ def test_no_count_tells_a_lead_what_they_hold_or_have_just_decided(
 
 
 def test_an_escalated_measurement_counts_under_the_reason_of_others(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date
-) -> None:
+    engine, cora, ann, new_item, day
+):
     for kind in ("gold", "retest"):
         intake.enqueue(engine, [new_item(kind, kind=kind, reason=kind)], day, kinds=[kind])
         hand_on(engine, ann)

@@ -189,7 +189,7 @@ def test_an_impossible_policy_is_refused(change, message):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy) -> None:
+def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy):
     rng = np.random.default_rng(2)
     prob = rng.beta(0.4, 2.0, 3_000).round(2).astype(np.float32)
     keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
@@ -210,7 +210,7 @@ def contradicting(prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) -> None:
+def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy):
     rng = np.random.default_rng(5)
     prob = rng.beta(0.4, 2.0, 3_000).astype(np.float32)
     flagged = contradicting(prob, rng)
@@ -230,7 +230,7 @@ def test_decisions_that_no_threshold_gives_have_strata_of_their_own(strategy) ->
         strata_of(score, routing.strata, top, flagged=prob > 0.7)
 
 
-def test_keys_and_decisions_must_fit() -> None:
+def test_keys_and_decisions_must_fit():
     policy, keys = RoutingPolicy(review_fraction=1), np.zeros(1, np.uint64)
     with pytest.raises(DesignError, match="one key per comment"):
         design_routing([0.5], keys[1:], policy)
@@ -258,9 +258,7 @@ def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
     strategy=st.sampled_from(STRATEGIES),
     seed=st.integers(0, 99),
 )
-def test_comments_that_were_cut_come_first_and_others_keep_their_order(
-    cut: list[bool], strategy: str, seed: int
-) -> None:
+def test_comments_that_were_cut_come_first_and_others_keep_their_order(cut, strategy, seed):
     rng = np.random.default_rng(seed)
     prob, keys = rng.random(60), rng.integers(0, 2**64, 60, dtype=np.uint64)
     policy, first = RoutingPolicy(review_fraction=0.5, strategy=strategy), np.array(cut)

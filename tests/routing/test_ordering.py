@@ -2,13 +2,12 @@
 
 import datetime
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from lake_days import put_comments, put_scores
 
-from modwatch.data.lake.day_scores import DayScores, day_scores
+from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake
 from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.ordering import review_inputs
@@ -19,12 +18,12 @@ PLATFORMS = ["forum", "kids", "kids", "", "chat"]
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path):
     return Lake(root=str(tmp_path / "lake"))
 
 
 @pytest.fixture
-def scores(lake: Lake) -> DayScores:
+def scores(lake):
     put_comments(lake, DAY, len(PLATFORMS), platform=PLATFORMS)
     put_scores(lake, DAY, np.linspace(0.1, 0.9, len(PLATFORMS)))
     return replace(day_scores(lake, DAY), threshold=0.2)
@@ -35,13 +34,13 @@ def inputs(lake, scores, recalibration=None, **costs):
     return review_inputs(lake, DAY, scores, policy, recalibration)
 
 
-def test_without_costs_the_threshold_says_them(lake: Lake, scores: DayScores) -> None:
+def test_without_costs_the_threshold_says_them(lake, scores):
     assert inputs(lake, scores) == {"calibrated": None, "costs": (0.8, 0.2)}
     of_source = replace(scores, threshold=None)
     assert inputs(lake, of_source)["costs"] == (0.5, 0.5)
 
 
-def test_costs_are_those_of_the_policy_and_the_platform(lake: Lake, scores: DayScores) -> None:
+def test_costs_are_those_of_the_policy_and_the_platform(lake, scores):
     given = {"false_negative_cost": 5, "false_positive_cost": 1}
     assert inputs(lake, scores, **given)["costs"] == (5, 1)
     missed, alarmed = inputs(lake, scores, **given, platform_costs={"kids": 10, "chat": 0})["costs"]
@@ -58,7 +57,7 @@ def test_costs_are_those_of_the_policy_and_the_platform(lake: Lake, scores: DayS
         ([0.0] * 5, [1] * 5),
     ],
 )
-def test_costs_grow_with_the_views(lake: Lake, views: list[float | None], factors: list) -> None:
+def test_costs_grow_with_the_views(lake, views, factors):
     put_comments(lake, DAY, 5, views=views)
     put_scores(lake, DAY, np.linspace(0.1, 0.9, 5))
     scores = replace(day_scores(lake, DAY), threshold=0.2)
@@ -68,7 +67,7 @@ def test_costs_grow_with_the_views(lake: Lake, views: list[float | None], factor
     assert missed == pytest.approx(4 * alarmed)
 
 
-def test_scores_are_recalibrated(lake: Lake, scores: DayScores) -> None:
+def test_scores_are_recalibrated(lake, scores):
     line = Calibration(intercept=-1.0, slope=0.5)
     found = inputs(lake, scores, line)["calibrated"]
     assert found.tolist() == line.probability(scores.prob).tolist()

@@ -16,13 +16,13 @@ VALUES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Z
 
 
 @given(VALUES)
-def test_every_value_comes_back(value: str) -> None:
+def test_every_value_comes_back(value):
     text = render("A title.", [Entry(name="A_NAME", value=value, comment="What it is.")])
     assert parse(text, Path("a")) == {"A_NAME": value}
 
 
 @pytest.mark.parametrize("value", ['$HOME `id` \\ "', "it's", '{"text": "body"}', "/in/{dt}.csv"])
-def test_a_shell_reads_the_same(tmp_path: Path, value: str) -> None:
+def test_a_shell_reads_the_same(tmp_path, value):
     path = tmp_path / "modwatch.env"
     write(path, render("A title.", [Entry(name="A_NAME", value=value, comment="What it is.")]))
     script = f'. {path}; printf %s "$A_NAME"'
@@ -30,7 +30,7 @@ def test_a_shell_reads_the_same(tmp_path: Path, value: str) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
+def test_the_environment_goes_before_the_file(tmp_path):
     path = tmp_path / "mine.env"
     path.write_text("MODWATCH_HOME=/a\nMODWATCH_LAKE=/b\n")
     environ = {"MODWATCH_SETTINGS_FILE": str(path), "MODWATCH_HOME": "/mine"}
@@ -38,9 +38,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert (environ["MODWATCH_HOME"], environ["MODWATCH_LAKE"]) == ("/mine", "/b")
 
 
-def test_the_file_of_the_working_folder_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_of_the_working_folder_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     environ: dict[str, str] = {}
     assert apply_settings_file(environ) == {}
@@ -50,13 +48,13 @@ def test_the_file_of_the_working_folder_is_read(
 
 
 @pytest.mark.parametrize("line", ["hunter2", "A=hunter2 two", "A='hunter2", "a b=hunter2"])
-def test_a_line_that_is_no_setting_is_named_and_not_quoted(line: str) -> None:
+def test_a_line_that_is_no_setting_is_named_and_not_quoted(line):
     with pytest.raises(SettingsError, match=r"a\.env, line 2 is no setting") as caught:
         parse(f"# a comment\n{line}\n", Path("a.env"))
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_file_that_is_named_must_exist() -> None:
+def test_a_file_that_is_named_must_exist():
     environ = {**os.environ, "MODWATCH_SETTINGS_FILE": "/nowhere/modwatch.env"}
     with pytest.raises(SettingsError, match=r"/nowhere/modwatch\.env cannot be read"):
         apply_settings_file(environ)
@@ -76,9 +74,7 @@ def test_a_file_that_cannot_be_written_is_stated_in_a_line(tmp_path):
         (0o644, None, None),
     ],
 )
-def test_a_file_that_others_may_write_is_refused(
-    tmp_path: Path, mode: int, owner: int | None, says: str | None
-) -> None:
+def test_a_file_that_others_may_write_is_refused(tmp_path, mode, owner, says):
     """In the working folder or named: root obeyed the file of anybody."""
     path = tmp_path / "mine.env"
     path.write_text("MODWATCH_HOME=/a\n")

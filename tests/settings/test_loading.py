@@ -10,13 +10,13 @@ from modwatch.settings import Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+def _clean(monkeypatch):
     """Only what a test sets is set."""
     for name in [name for name in os.environ if name.startswith("MODWATCH_")]:
         monkeypatch.delenv(name)
 
 
-def test_without_any_variable_there_is_no_source() -> None:
+def test_without_any_variable_there_is_no_source():
     settings = load_settings()
     assert settings.source is None
     assert settings.lake_root == str(Path("var") / "lake")
@@ -46,8 +46,8 @@ def test_without_any_variable_there_is_no_source() -> None:
     ],
 )
 def test_the_error_for_an_invalid_value_names_variable_range_and_value(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str
-) -> None:
+    monkeypatch, variable, value, expected
+):
     monkeypatch.setenv(f"MODWATCH_{variable}", value)
     with pytest.raises(SettingsError) as caught:
         load_settings()
@@ -93,9 +93,7 @@ NO_KIND = "MODWATCH_SOURCE__KIND is not set; set it to files, sql, community or 
         ),
     ],
 )
-def test_variables_that_do_not_fit_are_named_at_once(
-    monkeypatch: pytest.MonkeyPatch, given: str, message: str
-) -> None:
+def test_variables_that_do_not_fit_are_named_at_once(monkeypatch, given, message):
     for assignment in given.split():
         name, value = assignment.split("=")
         monkeypatch.setenv(f"MODWATCH_{name}", value)
@@ -104,7 +102,7 @@ def test_variables_that_do_not_fit_are_named_at_once(
     assert str(caught.value) == message
 
 
-def test_the_shortest_history_suits_validation() -> None:
+def test_the_shortest_history_suits_validation():
     shortest = Thresholds().min_trailing_days
     assert Settings(history_days=shortest).history_days == shortest
     with pytest.raises(ValidationError):
@@ -120,18 +118,14 @@ def test_the_shortest_history_suits_validation() -> None:
         ({"SEED": "3"}, "community"),
     ],
 )
-def test_the_kind_of_a_source_follows_from_its_variables(
-    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], kind: str
-) -> None:
+def test_the_kind_of_a_source_follows_from_its_variables(monkeypatch, given, kind):
     for name, value in given.items():
         monkeypatch.setenv(f"MODWATCH_SOURCE__{name}", value)
     assert load_settings().source.kind == kind
 
 
 @pytest.mark.parametrize("value", ['{"kind": "sql", "url": "x://mod:hunter2@db', '["hunter2"]'])
-def test_an_invalid_source_in_json_is_not_quoted(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_an_invalid_source_in_json_is_not_quoted(monkeypatch, value):
     monkeypatch.setenv("MODWATCH_SOURCE", value)
     with pytest.raises(SettingsError, match="MODWATCH_SOURCE__KIND must be files") as caught:
         load_settings()
@@ -162,8 +156,8 @@ MAIL = {
     ],
 )
 def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
-    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], message: str
-) -> None:
+    monkeypatch, values, message
+):
     for name, value in values.items():
         monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
     with pytest.raises(SettingsError, match=message) as caught:
@@ -176,7 +170,7 @@ def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
     assert "hunter2" not in repr(settings)
 
 
-def test_secrets_stand_in_no_representation_and_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_stand_in_no_representation_and_no_message(monkeypatch):
     monkeypatch.setenv("MODWATCH_DATABASE_URL", "postgresql://mod:hunter2@db/x")
     monkeypatch.setenv("MODWATCH_SAMPLING_SALT", "hunter2")
     monkeypatch.setenv("MODWATCH_SOURCE__KIND", "sql")
@@ -194,9 +188,7 @@ def test_secrets_stand_in_no_representation_and_no_message(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "variable", ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"]
 )
-def test_what_is_no_json_is_named_and_not_quoted(
-    monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_what_is_no_json_is_named_and_not_quoted(monkeypatch, variable):
     monkeypatch.setenv(variable, "hunter2@example.org")
     with pytest.raises(SettingsError, match=f"{variable} is not JSON; use a JSON ") as caught:
         load_settings()
@@ -204,14 +196,14 @@ def test_what_is_no_json_is_named_and_not_quoted(
     assert caught.value.__suppress_context__
 
 
-def test_the_lake_may_lie_elsewhere() -> None:
+def test_the_lake_may_lie_elsewhere():
     settings = Settings(home=Path("h"), lake="s3://bucket/lake/")
     assert settings.lake_root == "s3://bucket/lake/"
     assert settings.checks_root == "s3://bucket/lake/_checks"
     assert settings.models_folder == Path("h") / "models"
 
 
-def test_numbers_paths_and_maps_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_paths_and_maps_are_read(monkeypatch):
     monkeypatch.setenv("MODWATCH_REVIEW_FRACTION", "1")
     monkeypatch.setenv("MODWATCH_SOURCE__PATH", "incoming")
     monkeypatch.setenv("MODWATCH_SOURCE__COLUMNS", '{"text": "body"}')

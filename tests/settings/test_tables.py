@@ -6,7 +6,7 @@ from modwatch.data.sources.settings import SqlSourceSettings
 from modwatch.settings import Settings, current_settings_table, settings_table
 
 
-def test_the_table_has_every_setting_once() -> None:
+def test_the_table_has_every_setting_once():
     rows = settings_table().splitlines()[2:]
     names = [row.split("`")[1] for row in rows]
     for name in Settings.model_fields:
@@ -16,7 +16,7 @@ def test_the_table_has_every_setting_once() -> None:
     assert datetime.date(2010, 1, 1).isoformat() in next(r for r in rows if "FIRST_DAY" in r)
 
 
-def test_the_page_of_the_settings_has_the_table_of_the_command() -> None:
+def test_the_page_of_the_settings_has_the_table_of_the_command():
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     assert settings_table() in page, "replace it by the output of `modwatch settings --defaults`"
 
@@ -30,7 +30,7 @@ def row(settings: Settings, variable: str, **from_file: Path) -> list[str]:
     return [lines[0][a:b].strip() for a, b in pairwise(starts)]
 
 
-def test_current_values_come_with_their_origin() -> None:
+def test_current_values_come_with_their_origin():
     settings = Settings(review_fraction=0.2, home=Path("h"))
     fraction = ["MODWATCH_REVIEW_FRACTION", "0.2", "environment"]
     assert row(settings, "MODWATCH_REVIEW_FRACTION") == fraction
@@ -39,7 +39,7 @@ def test_current_values_come_with_their_origin() -> None:
     assert row(settings, "MODWATCH_SOURCE__KIND")[1:] == ["", "default"]
 
 
-def test_what_the_settings_file_set_comes_from_it() -> None:
+def test_what_the_settings_file_set_comes_from_it():
     settings = Settings(review_fraction=0.2, home=Path("h"))
     added = {"modwatch_home": Path("modwatch.env"), "MODWATCH_LAKE": Path("modwatch.env")}
     assert row(settings, "MODWATCH_HOME", **added)[1:] == ["h", "modwatch.env"]
@@ -47,7 +47,7 @@ def test_what_the_settings_file_set_comes_from_it() -> None:
     assert row(settings, "MODWATCH_LAKE ", **added)[1:] == ["", "default"], "no such value"
 
 
-def test_secrets_are_masked() -> None:
+def test_secrets_are_masked():
     source = SqlSourceSettings(url="x://mod:hunter2@db/x", query="SELECT 1\n  WHERE :start")
     settings = Settings(
         database_url="postgresql://mod:hunter2@db/x",
@@ -65,7 +65,7 @@ def test_secrets_are_masked() -> None:
     assert row(settings, "MODWATCH_SOURCE__QUERY")[1] == "SELECT 1 WHERE :start"
 
 
-def test_only_the_variables_of_the_source_are_shown_and_maps_as_json() -> None:
+def test_only_the_variables_of_the_source_are_shown_and_maps_as_json():
     roles = Settings(oidc_roles={"staff": "moderator"})
     assert row(roles, "MODWATCH_OIDC_ROLES")[1] == '{"staff": "moderator"}'
     table = current_settings_table(Settings(source={"kind": "community"}))

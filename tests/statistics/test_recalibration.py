@@ -136,7 +136,7 @@ def test_labels_stand_for_as_many_comments_as_their_weight():
     assert made.probability(score).mean() == pytest.approx(0.01 * 0.98 + 0.3 * 0.02, rel=0.2)
 
 
-def test_labels_tell_that_scores_are_off_and_where_they_are() -> None:
+def test_labels_tell_that_scores_are_off_and_where_they_are():
     rng = np.random.default_rng(0)
     logit = rng.normal(-2, 2, 2000)
     line = Calibration(intercept=-1.0, slope=0.6)
@@ -147,7 +147,7 @@ def test_labels_tell_that_scores_are_off_and_where_they_are() -> None:
     assert (found.labels, found.positives) == (2000, int(label.sum()))
 
 
-def test_labels_of_calibrated_scores_tell_nothing() -> None:
+def test_labels_of_calibrated_scores_tell_nothing():
     """At 1 % each: 200 times at most six, but once in 250 years."""
     rng = np.random.default_rng(0)
     told = 0
@@ -166,6 +166,6 @@ def test_labels_of_calibrated_scores_tell_nothing() -> None:
         (np.array([0.0, 1.0] * 100), np.array([1, 0] * 100)),
     ],
 )
-def test_any_scores_and_labels_give_a_rising_line_or_none(score, label) -> None:
+def test_any_scores_and_labels_give_a_rising_line_or_none(score, label):
     found = shown_off(score, label)
     assert found is None or (0 <= found.slope < 3.01 and np.isfinite(found.intercept))

@@ -284,14 +284,14 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_what_cannot_be_had_is_refused(name: str) -> None:
+def test_what_cannot_be_had_is_refused(name):
     call, message = DESIGNS[name]
     with pytest.raises(DesignError, match=message):
         call()
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_what_does_not_fit_is_refused(name: str) -> None:
+def test_what_does_not_fit_is_refused(name):
     call, message = INPUTS[name]
     with pytest.raises(MetricInputError, match=message):
         call()

@@ -1,23 +1,21 @@
 """Fixtures of tests that use the review database, which is empty before every test."""
 
-from collections.abc import Callable, Iterator
 from datetime import date
 
 import pytest
 from argon2 import PasswordHasher
 from databases import AS_INSTALLED, NUMBERED, as_owner
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES
 from modwatch.review.database import connect
 from modwatch.review.people import accounts, passwords
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.items import NewItem
 
 
 @pytest.fixture(scope="session")
-def session_engine(migrated_queue_url: str) -> Iterator[Engine]:
+def session_engine(migrated_queue_url):
     """One engine for all tests: each new one would connect, and compile every statement, again."""
     engine = connect(migrated_queue_url)
     yield engine
@@ -25,13 +23,13 @@ def session_engine(migrated_queue_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def engine(queue_url: str, session_engine: Engine) -> Engine:
+def engine(queue_url, session_engine):
     """An engine on a review database in which nothing has happened."""
     return session_engine
 
 
 @pytest.fixture
-def random_numbers(engine: Engine) -> Iterator[None]:
+def random_numbers(engine):
     """Give items the numbers and versions that they have in an installation."""
     with as_owner(engine) as connection:
         connection.execute(text(AS_INSTALLED))
@@ -41,19 +39,19 @@ def random_numbers(engine: Engine) -> Iterator[None]:
 
 
 @pytest.fixture
-def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def fast_hashes(monkeypatch):
     """Hash passwords in no time: `tests/review/people/test_passwords.py` tests their cost."""
     weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(passwords, "_hasher", weak)
 
 
 @pytest.fixture
-def day() -> date:
+def day():
     return date(2026, 1, 1)
 
 
 @pytest.fixture
-def new_item() -> Callable[..., NewItem]:
+def new_item():
     def make(comment_id: str, rank: int = 1, **fields: object) -> NewItem:
         content: dict[str, object] = {
             "comment_id": comment_id,
@@ -76,7 +74,7 @@ def new_item() -> Callable[..., NewItem]:
 
 
 @pytest.fixture
-def fill(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[[int], None]:
+def fill(engine, new_item, day):
     def put(n: int) -> None:
         intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(n)], day)
 
@@ -84,10 +82,10 @@ def fill(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callabl
 
 
 @pytest.fixture
-def ann(engine: Engine) -> Moderator:
+def ann(engine):
     return accounts.create_moderator(engine, "ann", "moderator")
 
 
 @pytest.fixture
-def ben(engine: Engine) -> Moderator:
+def ben(engine):
     return accounts.create_moderator(engine, "ben", "moderator")

@@ -40,15 +40,15 @@ def draws(
     >>> bool(abs(at.mean()) < 0.1), bool(abs(at.std() - 1) < 0.1)
     (True, True)
     """
-    modes, factors = map(np.stack, zip(*(_mode(density, start, one) for one in fixed), strict=True))
+    modes, roots = map(np.stack, zip(*(_mode(density, start, one) for one in fixed), strict=True))
 
     def at(place: Floats) -> tuple[Floats, Floats, Floats]:
         """Return points (e, c, p), their density (e, c), and the slope (e, c, p) in `place`."""
-        point = modes[:, None] + place @ factors.transpose(0, 2, 1)
+        point = modes[:, None] + place @ roots
         held = np.repeat(fixed, place.shape[1], axis=0)
         with np.errstate(over="ignore", invalid="ignore"):  # a step too long, which is not accepted
             value, slope = density(point.reshape(-1, start.size), held)
-            return point, value.reshape(point.shape[:2]), slope.reshape(point.shape) @ factors
+            return point, value.reshape(point.shape[:2]), slope.reshape(point.shape) @ roots
 
     place = _SPREAD * generator.standard_normal((len(fixed), _STARTS, start.size))
     likely = at(place)[1] + (place**2).sum(axis=2) / (2 * _SPREAD**2)
@@ -97,7 +97,11 @@ def _chosen(
 
 
 def _mode(density: Density, start: Floats, fixed: Floats) -> tuple[Floats, Floats]:
-    """Return the mode (p,), and a factor (p, p) of the inverse of the curvature there."""
+    """Return the mode (p,), and the root (p, p) of the inverse of the curvature there.
+
+    The symmetric root: others depend on the sign of eigenvectors and on their choice where
+    eigenvalues are equal, and so on the processor.
+    """
     from scipy.optimize import minimize
 
     def descent(at: Floats) -> tuple[float, Floats]:
@@ -110,4 +114,4 @@ def _mode(density: Density, start: Floats, fixed: Floats) -> tuple[Floats, Float
     up, down = (density(found.x + sign * step, held)[1] for sign in (1, -1))
     curvature = (down - up) / (2 * _DIFFERENCE)
     values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
-    return found.x, vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE))
+    return found.x, vectors / np.sqrt(np.maximum(values, _LEAST_CURVATURE)) @ vectors.T

@@ -1,21 +1,19 @@
 """Confirmations left out, or given where someone liked; the attacker makes all else fit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from audit_forger import finders, forge, problems, remarks
 from audit_path import FORM, STEPS
 from databases import empty
-from kept_audits import Kept, keep
+from kept_audits import keep
 from small_audits import (
     label_everything,
     make_small_home,
     same_audit_draws,
     small_installation,
 )
-from sqlalchemy import Engine
 
 from modwatch.audits import files
 from modwatch.audits.evidence import STOPPED, Event
@@ -30,9 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 
 
 @pytest.fixture(scope="module")
-def confirmed(
-    migrated_queue_url: str, queue_owner: Engine, tmp_path_factory: pytest.TempPathFactory
-) -> Kept:
+def confirmed(migrated_queue_url, queue_owner, tmp_path_factory):
     """A published audit with many confirmations, a few of which overturn the first label."""
     empty(queue_owner)
     folder = tmp_path_factory.mktemp("confirmed")
@@ -52,9 +48,7 @@ def confirmed(
 
 
 @pytest.fixture
-def published(
-    confirmed: Kept, queue_url: str, queue_owner: Engine, tmp_path: Path, same_draws: None
-) -> Iterator[Resources]:
+def published(confirmed, queue_url, queue_owner, tmp_path, same_draws):
     with confirmed.opened(queue_owner, small_installation(tmp_path, queue_url)) as resources:
         yield resources
 
@@ -93,12 +87,12 @@ def only_the_first(resources: Resources) -> tuple[list[AuditLabel], int]:
     return kept, gone
 
 
-def test_what_was_published_is_valid(published: Resources) -> None:
+def test_what_was_published_is_valid(published):
     assert published.audit("small").verify() == []
     assert any(len(item) > 1 for item in sealed(published).values())
 
 
-def test_only_the_favourable_label_is_kept(published: Resources) -> None:
+def test_only_the_favourable_label_is_kept(published):
     kept, gone = only_the_first(published)
     forge(published, forged(published, kept))
     [found] = problems(published, "files")
@@ -106,9 +100,7 @@ def test_only_the_favourable_label_is_kept(published: Resources) -> None:
     assert found.endswith("confirmations were left out")
 
 
-def test_only_the_favourable_label_is_kept_and_the_labelling_stated_to_be_stopped(
-    published: Resources,
-) -> None:
+def test_only_the_favourable_label_is_kept_and_the_labelling_stated_to_be_stopped(published):
     """Then the files are consistent, and the log has the labels."""
     kept, gone = only_the_first(published)
 
@@ -122,7 +114,7 @@ def test_only_the_favourable_label_is_kept_and_the_labelling_stated_to_be_stoppe
     assert "decision log" in finders(published)
 
 
-def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published: Resources) -> None:
+def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published):
     one = next(item[0] for item in sealed(published).values() if len(item) == 1)
     every = [label for item in sealed(published).values() for label in item]
     another = replace(one, labeller="dan", label=1 - one.label)
@@ -132,7 +124,7 @@ def test_a_label_is_confirmed_that_the_plan_does_not_confirm(published: Resource
     assert found.endswith("according to the plan: the confirmations were chosen")
 
 
-def test_another_rule_is_another_plan(published: Resources) -> None:
+def test_another_rule_is_another_plan(published):
     plan = published.audit("small").plan
     rules = {side: replace(rule, positive=0.0) for side, rule in (plan.confirmations or {}).items()}
     other = replace(plan, confirmations=rules)

@@ -1,8 +1,6 @@
 """An audit that a superuser erased, beside a witness of the log that was kept elsewhere."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from audit_forger import problems, remarks, remove_folder, rewrite_register
@@ -13,7 +11,6 @@ from sqlalchemy import text
 
 from modwatch.cli.main import main
 from modwatch.data.lake.files import Folder
-from modwatch.installation.resources import Resources
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.log.verification import verify_log
@@ -34,12 +31,12 @@ ERASED = """
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Folder:
+def place(tmp_path):
     return Folder(root=str(tmp_path / "witnesses"), holds="witnesses")
 
 
 @pytest.fixture
-def erased(after: Callable[[str], Resources], place: Folder) -> Resources:
+def erased(after, place):
     """An audit carried out, witnessed and erased: folder, register, database."""
     small = after("estimate")
     with small.database.connect() as connection:  # its people were there before it
@@ -59,12 +56,7 @@ def verified(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_an_erased_audit_contradicts_the_witness(
-    erased: Resources,
-    place: Folder,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_erased_audit_contradicts_the_witness(erased, place, monkeypatch, capsys):
     """By its name, and by that of an audit that was planned afterwards."""
     monkeypatch.setenv("MODWATCH_HOME", str(erased.settings.home))
     url = erased.settings.database_url
@@ -80,7 +72,7 @@ def test_an_erased_audit_contradicts_the_witness(
     assert "but the witness covers it up to" in anew
 
 
-def test_verify_now_uses_the_kept_witness(erased: Resources, place: Folder) -> None:
+def test_verify_now_uses_the_kept_witness(erased, place):
     auditor = accounts.create_moderator(erased.database, "ada", "auditor")
     token = access_tokens.issue_token(erased.database, auditor.id)
     bearer = {"Authorization": f"Bearer {token}"}
@@ -94,7 +86,7 @@ def test_verify_now_uses_the_kept_witness(erased: Resources, place: Folder) -> N
         assert (found["intact"], found["compared"][: len(says)]) == (intact, says)
 
 
-def test_without_a_witness_that_is_said(after: Callable[[str], Resources], tmp_path: Path) -> None:
+def test_without_a_witness_that_is_said(after, tmp_path):
     small = after("plan")
     assert "no witness was used: MODWATCH_WITNESS_FOLDER is not set" in remarks(
         small, "decision log"
@@ -108,7 +100,7 @@ def test_without_a_witness_that_is_said(after: Callable[[str], Resources], tmp_p
     assert audit.verify() == []
 
 
-def test_steps_of_another_audit_are_erased_from_the_database_alone(small: Resources) -> None:
+def test_steps_of_another_audit_are_erased_from_the_database_alone(small):
     plan_audit(small, REQUEST, actor="eva")
     small.audit("small").cancel(actor="eva")
     plan_audit(small, replace(REQUEST, audit="anew"), actor="eva")
@@ -118,7 +110,7 @@ def test_steps_of_another_audit_are_erased_from_the_database_alone(small: Resour
     assert problem.startswith("the register has steps of 'small' that are not in the database")
 
 
-def test_a_folder_alone_is_removed(after: Callable[[str], Resources]) -> None:
+def test_a_folder_alone_is_removed(after):
     small = after("plan")
     remove_folder(small, "small")
     assert problems(small, "files") == ["no audit is called 'small'; existing audits: none"]

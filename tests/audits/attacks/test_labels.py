@@ -1,7 +1,6 @@
 """Labels and comments left out, added or exchanged; the attacker makes everything else fit."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -54,7 +53,7 @@ def stop(event: Event) -> Event:
     return replace(event, facts={STOPPED: "yes"}) if event.action == "labelled" else event
 
 
-def test_labels_of_missed_comments_are_deleted(published: Resources) -> None:
+def test_labels_of_missed_comments_are_deleted(published):
     """The attacker must say that the labelling was stopped, or the files contradict each other."""
     before = recall(published)
     changed = without_missed(published)
@@ -78,7 +77,7 @@ def test_labels_of_missed_comments_are_deleted(published: Resources) -> None:
     assert not verify_log(published.database).intact
 
 
-def test_labels_are_deleted_and_not_stated_to_be_stopped(published: Resources) -> None:
+def test_labels_are_deleted_and_not_stated_to_be_stopped(published):
     """Everything must have been decided then, and what was decided has labels."""
     undecided = ("waiting", "withdrawn", "escalated", "closed")
     changes = [without_missed(published, outcome) for outcome in undecided]
@@ -91,14 +90,14 @@ def test_labels_are_deleted_and_not_stated_to_be_stopped(published: Resources) -
         assert "undecided comments, although the labelling was not stopped" in problem
 
 
-def test_labels_are_deleted_before_the_result_is_signed(after: Callable[[str], Resources]) -> None:
+def test_labels_are_deleted_before_the_result_is_signed(after):
     small = after("estimate")
     forge(small, without_missed(small), event=stop)
     with pytest.raises(AuditError, match="5 comments of the sample have labels in the decision"):
         small.audit("small").sign_off(actor="fay")
 
 
-def test_a_stopped_labelling_hides_no_label_either(after: Callable[[str], Resources]) -> None:
+def test_a_stopped_labelling_hides_no_label_either(after):
     """Undecided comments are no contradiction there, and the log has the decisions."""
     small = after("label")
     small.audit("small").seal(stop=True, actor="gil")
@@ -108,7 +107,7 @@ def test_a_stopped_labelling_hides_no_label_either(after: Callable[[str], Resour
     assert problems(small, "decision log")[0].startswith("5 comments of the sample have labels")
 
 
-def test_labels_are_turned_round(published: Resources) -> None:
+def test_labels_are_turned_round(published):
     forge(published, {files.labels_file(1): files.write_labels(turned_round(published))})
     assert problems(published, "files") == []
     [changed] = problems(published, "decision log")
@@ -137,17 +136,13 @@ INSERT = """
     ],
     ids=["added", "text", "parent", "moved"],
 )  # fmt: skip
-def test_the_queue_shows_others_than_were_drawn(
-    after: Callable[[str], Resources], statement: str, says: str
-) -> None:
+def test_the_queue_shows_others_than_were_drawn(after, statement, says):
     small = after("seal")
     without_triggers(small, statement)
     assert any(problem.startswith(says) for problem in problems(small, "decision log"))
 
 
-def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(
-    after: Callable[[str], Resources],
-) -> None:
+def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(after):
     """Before its label can be given: nothing but a stop explains a comment without one."""
     small = after("draw")
     without_triggers(small, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 1")
@@ -156,7 +151,7 @@ def test_an_item_is_withdrawn_by_hand_and_no_one_asks_why(
         small.audit("small").seal()
 
 
-def test_decisions_are_made_up(after: Callable[[str], Resources]) -> None:
+def test_decisions_are_made_up(after):
     """Files alone know no log, and still no hash is all zeros."""
     small = after("seal")
     labels = files.read_labels(small.audit_store.read("small")[files.labels_file(1)])
@@ -173,7 +168,7 @@ def test_decisions_are_made_up(after: Callable[[str], Resources]) -> None:
         assert any(says in found for found in remarks(small, "files"))
 
 
-def test_approval_facts_are_made_up(after: Callable[[str], Resources]) -> None:
+def test_approval_facts_are_made_up(after):
     """The approval of the tests has a random number of zeros."""
     small = after("draw")
     made_up = "the approval fixes values that are not SHA-256 hashes"

@@ -1,6 +1,5 @@
 """One person wants to be several, and several people want to be others."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,6 @@ from modwatch.audits.publication import level_of_files
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.text import folded
-from modwatch.installation.resources import Resources
 from modwatch.review.people.accounts import create_moderator
 from review.labelling import label_all
 
@@ -22,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy i
 SAME = ["eva", "EVA", " Eva ", "\uff45va", "eva\u3000"]
 
 
-def test_the_planner_approves(after: Callable[[str], Resources]) -> None:
+def test_the_planner_approves(after):
     audit = after("plan").audit("small")
     for name in SAME:
         with pytest.raises(AuditError, match="planned it and cannot approve it: that takes anoth"):
@@ -42,23 +40,19 @@ def test_the_planner_approves(after: Callable[[str], Resources]) -> None:
         ("\uff21nn", "labelled for"),
     ],
 )
-def test_planner_approver_or_labeller_signs(
-    after: Callable[[str], Resources], name: str, did: str
-) -> None:
+def test_planner_approver_or_labeller_signs(after, name, did):
     with pytest.raises(AuditError, match=f"{did} it and cannot sign it off"):
         after("estimate").audit("small").sign_off(actor=name)
 
 
-def test_no_one_plans_in_the_name_of_the_machine(
-    small: Resources, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_one_plans_in_the_name_of_the_machine(small, capsys):
     """Who could, would approve in their own."""
     arguments = ["audit", "plan", "a", "2026-01-05", "2026-01-06", "--by", "Modwatch"]
     assert main(arguments) == 1
     assert "is not the name of a person" in capsys.readouterr().err
 
 
-def test_the_approver_is_served_nothing_to_label(small: Resources) -> None:
+def test_the_approver_is_served_nothing_to_label(small):
     person = create_moderator(small.database, "EVE", "moderator")
     begin(small)
     assert label_all(small.database, person, lambda _: 0) == []
@@ -66,7 +60,7 @@ def test_the_approver_is_served_nothing_to_label(small: Resources) -> None:
     assert small.audit("small").seal() == 120
 
 
-def test_an_approver_who_labelled_all_the_same_is_found(after: Callable[[str], Resources]) -> None:
+def test_an_approver_who_labelled_all_the_same_is_found(after):
     """The account was made after the draw."""
     small = after("draw")
     eve = create_moderator(small.database, "Eve", "moderator")
@@ -86,9 +80,7 @@ def test_an_approver_who_labelled_all_the_same_is_found(after: Callable[[str], R
         ("signed_off", "modwatch", "the step signed off does not count: 'modwatch' is no person"),
     ],
 )
-def test_names_that_may_not_be_are_found_in_the_files(
-    published: Resources, action: str, name: str, says: str
-) -> None:
+def test_names_that_may_not_be_are_found_in_the_files(published, action, name, says):
     def renamed(event: Event) -> Event:
         return replace(event, actor=name) if event.action == action else event
 
@@ -97,7 +89,7 @@ def test_names_that_may_not_be_are_found_in_the_files(
     assert problem.startswith(says)
 
 
-def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
+def test_one_person_says_so_on_plan_result_and_report(small):
     plan_audit(small, replace(REQUEST, four_eyes=False), actor="eva")
     small.audit("small").approve(actor="eva")
     small.audit("small").draw()
@@ -119,7 +111,7 @@ def test_one_person_says_so_on_plan_result_and_report(small: Resources) -> None:
     assert any("another random number than the plan" in item for item in problems(small, "files"))
 
 
-def test_names_are_compared_as_people_read_them() -> None:
+def test_names_are_compared_as_people_read_them():
     assert len({*map(folded, SAME)}) == 1
     assert folded("ann") != folded("anna")
     assert folded("Straße") == folded("STRASSE")

@@ -30,14 +30,14 @@ def written(fields: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("name", [files.REPORT, files.AUTOMATED_MEANS_FILE, files.QUALITATIVE_FILE])
-def test_a_published_file_is_forged(published: Resources, name: str) -> None:
+def test_a_published_file_is_forged(published, name):
     content = published.audit_store.read("small")[name]
     forge(published, {name: content.replace(b"ecall", b"ekall", 1)}, redo=False)
     [problem] = problems(published, "files")
     assert problem.startswith(f"{name} does not follow from the result")
 
 
-def test_a_file_for_transparency_reports_is_left_out(published: Resources) -> None:
+def test_a_file_for_transparency_reports_is_left_out(published):
     publication = Publication.from_json(published.audit_store.read("small")[files.PUBLICATION])
     bare = Publication(version=publication.version, service=publication.service)
     forge(published, {files.PUBLICATION: bare.to_json()}, redo=False)
@@ -47,7 +47,7 @@ def test_a_file_for_transparency_reports_is_left_out(published: Resources) -> No
     }
 
 
-def test_what_the_files_are_made_of_is_forged(published: Resources) -> None:
+def test_what_the_files_are_made_of_is_forged(published):
     """Fewer measures by the model alone, and everything made anew of that."""
     fields = of_publication(published)
     for measures in fields["measures"].values():
@@ -60,7 +60,7 @@ def test_what_the_files_are_made_of_is_forged(published: Resources) -> None:
     assert finders(published) == {"register"}
 
 
-def test_another_version_is_stated_to_have_written_the_report(published: Resources) -> None:
+def test_another_version_is_stated_to_have_written_the_report(published):
     """Nothing is compared then, and that is told; signatures do not cover it, the register does."""
     fields = of_publication(published) | {"version": "9.9"}
     changes = {
@@ -74,7 +74,7 @@ def test_another_version_is_stated_to_have_written_the_report(published: Resourc
     assert finders(published) == {"register"}
 
 
-def test_the_trend_shows_an_audit_that_there_is_not(published: Resources) -> None:
+def test_the_trend_shows_an_audit_that_there_is_not(published):
     result = json.loads(published.audit_store.read("small")[files.RESULT])
     fields = of_publication(published) | {"earlier": [result | {"audit": "2025-12"}]}
     forge(published, {files.PUBLICATION: written(fields)})
@@ -85,14 +85,14 @@ def test_the_trend_shows_an_audit_that_there_is_not(published: Resources) -> Non
     )
 
 
-def test_a_publication_that_is_none_is_reported(published: Resources) -> None:
+def test_a_publication_that_is_none_is_reported(published):
     for content in (b"", b"[]", b"{}", b'{"version": 3, "measures": null}\n'):
         forge(published, {files.PUBLICATION: content}, redo=False)
         [problem] = level_of_files(published.audit_store.read("small")).problems
         assert "publication.json is not what a publication is made of" in problem
 
 
-def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resources) -> None:
+def test_an_audit_that_was_cancelled_for_its_labels_is_published(small):
     """The attack was: label, look, cancel and plan another, of which the report says nothing."""
     begin(small, replace(REQUEST, audit="try"))
     for name in ("cid", "dan"):  # nobody labels a comment twice
@@ -122,7 +122,7 @@ def test_an_audit_that_was_cancelled_for_its_labels_is_published(small: Resource
 
 
 @pytest.mark.parametrize("change", [{"labels": "57"}, {"at": "x"}, {"at": 1}, {"more": 1}], ids=str)
-def test_another_audit_that_cannot_be_read_is_a_problem(change: dict[str, object]) -> None:
+def test_another_audit_that_cannot_be_read_is_a_problem(change):
     """Of another version, so that the files are not compared with the result."""
     other: dict[str, object] = {
         "audit": "try",

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -33,7 +32,7 @@ def sizes(plan: AuditPlan) -> list[int]:
     return [item.labels for item in plan.strata]
 
 
-def test_the_planner_knows_no_sample_of_any_plan(after: Callable[[str], Resources]) -> None:
+def test_the_planner_knows_no_sample_of_any_plan(after):
     """The attack was: make two hundred plans, draw by each, and keep the best."""
     small = after("plan")
     plan = small.audit("small").plan
@@ -44,9 +43,7 @@ def test_the_planner_knows_no_sample_of_any_plan(after: Callable[[str], Resource
         seed_of(plan, small.audit_store.chain("small"))
 
 
-def test_a_seed_given_by_hand_is_refused(
-    small: Resources, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_seed_given_by_hand_is_refused(small, capsys):
     with pytest.raises(AuditError, match="the seed of a draw cannot be chosen"):
         path.plan(small, {**FORM, "seed": "s"}, actor="eva")
     with pytest.raises(SystemExit):
@@ -55,7 +52,7 @@ def test_a_seed_given_by_hand_is_refused(
     assert small.audit_store.names() == []
 
 
-def test_the_approver_cannot_try_again(small: Resources) -> None:
+def test_the_approver_cannot_try_again(small):
     """Killed before the step was recorded, as someone else, or after the folder was removed."""
     plan = plan_audit(small, REQUEST, actor="eva")
     facts = register.approval_facts(small.database, plan)
@@ -73,7 +70,7 @@ def test_the_approver_cannot_try_again(small: Resources) -> None:
         remove_folder(small, "small")
 
 
-def test_a_malformed_approval_stops_none(small: Resources) -> None:
+def test_a_malformed_approval_stops_none(small):
     plan = plan_audit(small, REQUEST, actor="eva")
     with small.database.begin() as connection:
         record_event(connection, "audit_approval", actor_id=None, plan=plan.digest)
@@ -81,7 +78,7 @@ def test_a_malformed_approval_stops_none(small: Resources) -> None:
     assert problems(small, "register") == []
 
 
-def test_a_forger_tries_random_numbers(after: Callable[[str], Resources]) -> None:
+def test_a_forger_tries_random_numbers(after):
     """The strongest one: the whole audit of another number, by the same scores and labels."""
     small = after("draw")
     plan = small.audit("small").plan
@@ -105,9 +102,7 @@ def test_a_forger_tries_random_numbers(after: Callable[[str], Resources]) -> Non
     assert "not in the sample" in problems(small, "decision log")[0]
 
 
-def test_an_approval_without_what_fixes_the_seed_draws_nothing(
-    after: Callable[[str], Resources],
-) -> None:
+def test_an_approval_without_what_fixes_the_seed_draws_nothing(after):
     small = after("draw")
     chain = small.audit_store.chain("small")
     for fact in (LOG, NUMBER):
@@ -118,7 +113,7 @@ def test_an_approval_without_what_fixes_the_seed_draws_nothing(
         assert problem.endswith("the approval does not fix the seed of the draw")
 
 
-def test_a_plan_cannot_bring_its_own_seed(after: Callable[[str], Resources]) -> None:
+def test_a_plan_cannot_bring_its_own_seed(after):
     """The plan has no field for it, and the draw does not follow from another seed."""
     small = after("draw")
     plan = small.audit("small").plan
@@ -134,7 +129,7 @@ def test_a_plan_cannot_bring_its_own_seed(after: Callable[[str], Resources]) -> 
     assert "another random number than the plan gives it" in problems(small, "files")[0]
 
 
-def test_a_discarded_audit_shows(after: Callable[[str], Resources]) -> None:
+def test_a_discarded_audit_shows(after):
     """Carried out up to a result that does not please, removed, and planned anew by its name."""
     small = after("estimate")
     discarded = small.audit_store.chain("small")
@@ -155,7 +150,7 @@ def test_a_discarded_audit_shows(after: Callable[[str], Resources]) -> None:
 
 
 @pytest.mark.parametrize("discarded", ["cancelled", "removed"])
-def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) -> None:
+def test_several_audits_of_a_period_are_named(small, discarded):
     plan_audit(small, REQUEST, actor="eva")
     if discarded == "cancelled":
         small.audit("small").cancel(actor="eva")
@@ -172,7 +167,7 @@ def test_several_audits_of_a_period_are_named(small: Resources, discarded: str) 
     assert finders(small, "anew") == set()
 
 
-def test_a_discarded_audit_is_stated_to_be_of_another_period(small: Resources) -> None:
+def test_a_discarded_audit_is_stated_to_be_of_another_period(small):
     """The register is made anew for it, every hash as it must be."""
     plan_audit(small, REQUEST, actor="eva")
     small.audit("small").cancel(actor="eva")
@@ -190,7 +185,7 @@ def test_a_discarded_audit_is_stated_to_be_of_another_period(small: Resources) -
 
 
 @pytest.mark.parametrize("year", [2025, 2026])
-def test_an_audit_that_is_in_neither_register_nor_database(small: Resources, year: int) -> None:
+def test_an_audit_that_is_in_neither_register_nor_database(small, year):
     """Its folder was written by hand; that it claims to be older than the register is no excuse."""
     plan = replace(plan_audit(small, REQUEST, actor="eva"), audit="older")
     kept = Folder(root=small.audit_store.root, holds="evidence")
@@ -205,13 +200,13 @@ def test_an_audit_that_is_in_neither_register_nor_database(small: Resources, yea
     assert "1 of 1 steps of the audit are not in the database" in in_database
 
 
-def test_an_audit_of_another_period_is_not_named(small: Resources) -> None:
+def test_an_audit_of_another_period_is_not_named(small):
     plan_audit(small, replace(REQUEST, last=MONDAY), actor="eva")
     plan_audit(small, replace(REQUEST, audit="next", first=TUESDAY), actor="eva")
     assert remarks(small, "register", "next") == []
 
 
-def test_the_register_is_edited(after: Callable[[str], Resources]) -> None:
+def test_the_register_is_edited(after):
     small = after("draw")
     kept = Folder(root=small.audit_store.root, holds="evidence")
     content = kept.read("register.jsonl")
@@ -232,7 +227,7 @@ def test_the_register_is_edited(after: Callable[[str], Resources]) -> None:
     assert "1 of 3 steps of the audit are not in the register" in problems(small, "register")[0]
 
 
-def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> None:
+def test_a_public_value_of_the_future_is_part_of_the_seed(small):
     plan_audit(small, replace(REQUEST, public_value="a lottery of next week"), actor="eva")
     small.audit("small").approve(actor="eve")
     with pytest.raises(AuditError, match="needs the public value 'a lottery of next week'"):
@@ -252,13 +247,13 @@ def test_a_public_value_of_the_future_is_part_of_the_seed(small: Resources) -> N
     assert "another random number than the plan gives it" in " ".join(problems(small, "files"))
 
 
-def test_a_public_value_that_no_plan_names_is_refused(after: Callable[[str], Resources]) -> None:
+def test_a_public_value_that_no_plan_names_is_refused(after):
     small = after("approve")
     with pytest.raises(AuditError, match="the draw takes no public value"):
         small.audit("small").draw(public_value="3 14 15 92")
 
 
-def test_the_log_is_cut_after_the_approval(after: Callable[[str], Resources]) -> None:
+def test_the_log_is_cut_after_the_approval(after):
     """The decisions that the seed depends on must stay where they were."""
     small = after("label")
     with unguarded(small.database) as connection:
@@ -281,7 +276,7 @@ def with_other(resources: Resources, column: str, words: str) -> None:
     resources.lake.replace("comments", MONDAY, other.to_batches())
 
 
-def test_every_text_of_a_day_is_replaced(after: Callable[[str], Resources]) -> None:
+def test_every_text_of_a_day_is_replaced(after):
     small = after("seal")
     with_other(small, "text", "something nicer")
     assert problems(small, "files") == []
@@ -290,7 +285,7 @@ def test_every_text_of_a_day_is_replaced(after: Callable[[str], Resources]) -> N
     assert "shown with other words than the lake has" in problems(small, "decision log")[0]
 
 
-def test_the_answered_text_is_replaced_in_lake_and_queue(after: Callable[[str], Resources]) -> None:
+def test_the_answered_text_is_replaced_in_lake_and_queue(after):
     small = after("seal")
     with_other(small, "parent_text", "a context that excuses all")
     with small.database.begin() as connection:

@@ -3,7 +3,7 @@
 import base64
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -12,18 +12,16 @@ from pathlib import Path
 import pytest
 from audit_forger import finders, forge, problems, remarks, turned_round
 from audit_path import STEPS, go_to
-from authority import Authority, serving, usual
+from authority import serving, usual
 from databases import empty
-from kept_audits import Kept, keep
+from kept_audits import keep
 from small_audits import (
     label_everything,
     make_small_home,
     same_audit_draws,
     small_installation,
 )
-from sqlalchemy import Engine
 
-from installation import Installation
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment
 from modwatch.audits.witnesses import Witnesses
@@ -43,7 +41,7 @@ PEOPLE = ("eva", "eve", "fay", "mallory")
 
 
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def keys(tmp_path_factory):
     """A folder with a key of each person, and the public keys of all but Mallory."""
     folder = tmp_path_factory.mktemp("keys")
     lines = [f'"{name}" = "{make_key(folder / name)}"\n' for name in PEOPLE]
@@ -52,12 +50,12 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tsa(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def tsa(tmp_path_factory):
     return usual(tmp_path_factory.mktemp("tsa"))
 
 
 @pytest.fixture(scope="module")
-def witnessed(keys: Path, tsa: Authority) -> Iterator[Callable[[Installation], Installation]]:
+def witnessed(keys, tsa):
     """Return a function that gives an installation signers and an authority that answers."""
     with pytest.MonkeyPatch.context() as patched, serving(tsa.answer) as url:
         patched.setenv("no_proxy", "127.0.0.1")
@@ -66,13 +64,7 @@ def witnessed(keys: Path, tsa: Authority) -> Iterator[Callable[[Installation], I
 
 
 @pytest.fixture(scope="module")
-def carried_out(
-    witnessed: Callable[[Installation], Installation],
-    keys: Path,
-    migrated_queue_url: str,
-    queue_owner: Engine,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Kept]:
+def carried_out(witnessed, keys, migrated_queue_url, queue_owner, tmp_path_factory):
     """An audit whose approval and result are signed, before its publication and after it."""
     empty(queue_owner)
     folder = tmp_path_factory.mktemp("signed")
@@ -91,14 +83,7 @@ def carried_out(
 
 
 @pytest.fixture
-def after(
-    carried_out: dict[str, Kept],
-    witnessed: Callable[[Installation], Installation],
-    queue_url: str,
-    queue_owner: Engine,
-    tmp_path: Path,
-    same_draws: None,
-) -> Iterator[Callable[[str], Resources]]:
+def after(carried_out, witnessed, queue_url, queue_owner, tmp_path, same_draws):
     """Return a function that opens a copy of the signed audit as it was after a step."""
     home = witnessed(small_installation(tmp_path / "copy", queue_url))
     with ExitStack() as opened:
@@ -115,12 +100,8 @@ def remove(at: Resources, names: Iterable[str]) -> None:
 
 
 def test_signed_and_timestamped_evidence_is_verified_anywhere(
-    published: Resources,
-    keys: Path,
-    tsa: Authority,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    published, keys, tsa, tmp_path, capsys
+):
     assert finders(published) == set()
     assert remarks(published, "signatures") == remarks(published, "timestamps") == []
     copied = tmp_path / "elsewhere"
@@ -164,14 +145,14 @@ def with_other_note(event: Event) -> Event:
     ],
     ids=["planner", "note", "facts"],
 )
-def test_steps_are_changed(published: Resources, change: Callable[[Event], Event]) -> None:
+def test_steps_are_changed(published, change):
     forge(published, event=change)
     assert {"signatures", "timestamps", "register"} <= finders(published)
     result = problems(published, "signatures")
     assert ["signature that is not valid" in message for message in result] == [True, True]
 
 
-def test_labels_are_turned_round_after_the_signature(published: Resources) -> None:
+def test_labels_are_turned_round_after_the_signature(published):
     """The result is made anew, and everything that follows, and the register."""
     forge(published, {files.labels_file(1): files.write_labels(turned_round(published))})
     assert finders(published) == {"signatures", "timestamps", "decision log", "register"}
@@ -179,7 +160,7 @@ def test_labels_are_turned_round_after_the_signature(published: Resources) -> No
     assert message.startswith("the step signed off by 'fay' has a signature that is not valid")
 
 
-def test_the_signer_is_changed(published: Resources) -> None:
+def test_the_signer_is_changed(published):
     """To someone without a key, to someone with one, and signed with a key of one's own."""
     kept = published.audit_store.read("small")
     forge(published, event=lambda event: _signed_by(event, "mallory"))
@@ -197,7 +178,7 @@ def _signed_by(event: Event, name: str) -> Event:
     return replace(event, actor=name) if event.action == "signed_off" else event
 
 
-def test_mallory_signs_in_the_name_of_fay(after: Callable[[str], Resources], keys: Path) -> None:
+def test_mallory_signs_in_the_name_of_fay(after, keys):
     at = after("sign_off")
     with pytest.raises(AuditError, match="this is not the key of 'fay'"):
         at.audit("small").sign(read_key(keys / "mallory"), actor="fay")
@@ -210,7 +191,7 @@ def test_mallory_signs_in_the_name_of_fay(after: Callable[[str], Resources], key
     assert "signature that is not valid" in problems(at, "signatures")[0]
 
 
-def test_times_are_changed(published: Resources) -> None:
+def test_times_are_changed(published):
     """And the timestamps are asked for anew, which anybody can."""
     labels = files.read_labels(published.audit_store.read("small")[files.labels_file(1)])
     before = [
@@ -234,7 +215,7 @@ def test_times_are_changed(published: Resources) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 5])
-def test_the_end_of_the_chain_is_cut(published: Resources, steps: int) -> None:
+def test_the_end_of_the_chain_is_cut(published, steps):
     """Without what covers it: then only the register tells, and the database."""
     forge(published, cut=steps)
     assert "its end is cut" in problems(published, "files")[0]
@@ -244,9 +225,7 @@ def test_the_end_of_the_chain_is_cut(published: Resources, steps: int) -> None:
     assert "that are not in its chain" in problems(published, "register")[0]
 
 
-def test_signatures_and_timestamps_are_removed(
-    published: Resources, keys: Path, tsa: Authority
-) -> None:
+def test_signatures_and_timestamps_are_removed(published, keys, tsa):
     """Who demands them finds that they are missing; who does not is told."""
     folder = {
         name: item
@@ -261,9 +240,9 @@ def test_signatures_and_timestamps_are_removed(
 
 
 def test_a_step_does_not_wait_for_an_authority(
-    small_home: Installation, tsa: Authority, caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    small_home, tsa, caplog,
+    monkeypatch
+):  # fmt: skip
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     away = small_home.but(timestamp_url="http://127.0.0.1:9/?hunter2", timestamp_roots=tsa.roots)
     with open_resources(away.settings) as resources:
@@ -282,7 +261,7 @@ def test_a_step_does_not_wait_for_an_authority(
             assert finders(resources) == set()
 
 
-def test_keys_are_made_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_are_made_and_read(tmp_path, capsys):
     path = tmp_path / "key"
     assert main(["audit", "key", "Eve", "--key", str(path)]) == 0
     line = capsys.readouterr().out.splitlines()[-1]

@@ -1,6 +1,5 @@
 import csv
 import io
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -57,7 +56,7 @@ def figures(scope: str) -> ScopeValues:
 
 
 @pytest.fixture
-def report() -> Callable[..., AutomatedMeans]:
+def report():
     """Make a report of a kind of provider."""
 
     def make(provider: Provider = Provider.PLATFORM, **changes: object) -> AutomatedMeans:
@@ -76,7 +75,7 @@ def report() -> Callable[..., AutomatedMeans]:
 
 
 @pytest.fixture
-def qualitative() -> Qualitative:
+def qualitative():
     return Qualitative(
         service="Example Forum",
         start=date(2026, 1, 1),
@@ -125,7 +124,7 @@ def parsed(content: bytes) -> Table:
 
 
 @pytest.fixture
-def tables(report: Callable[..., AutomatedMeans], qualitative: Qualitative) -> dict[str, Table]:
+def tables(report, qualitative):
     """The files as rows: a very large platform's, an online platform's, and the texts."""
     return {
         "vlop": parsed(automated_means_csv(report(Provider.VLOP))),

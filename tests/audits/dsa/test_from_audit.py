@@ -1,7 +1,7 @@
 """Parts 8 and 11 from an audit in memory: rates from its result, the rest blank with the reason."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -19,7 +19,7 @@ from modwatch.common.errors import AuditError, DsaReportError
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "insufficient", "no language", "one-sided"])
-def test_the_validator_finds_nothing_wrong(kind: str) -> None:
+def test_the_validator_finds_nothing_wrong(kind):
     assert validate(part_8(kind)) == []
     assert validate(part_8(kind, {"": MEASURES[""]})) == []
     assert validate(part_11(kind)) == []
@@ -29,11 +29,11 @@ def test_the_validator_finds_nothing_wrong(kind: str) -> None:
     ("part", "name"),
     [(part_8, "audit_automated_means.csv"), (part_11, "audit_qualitative.csv")],
 )
-def test_it_reads_as_in_the_golden_file(part: Callable[[], bytes], name: str) -> None:
+def test_it_reads_as_in_the_golden_file(part, name):
     assert_reads_as(part().decode(), (GOLDEN / name).read_bytes().decode(), GOLDEN / name)
 
 
-def test_rates_are_the_results_own() -> None:
+def test_rates_are_the_results_own():
     plan, result = audited()
     means = automated_means(plan, result, MEASURES, service="Forum")
     found = {figure["metric"]: figure for figure in result["figures"]}
@@ -50,7 +50,7 @@ def test_rates_are_the_results_own() -> None:
             assert rate.level == 0.95
 
 
-def test_of_a_language_its_domain_is_reported_where_the_labels_suffice() -> None:
+def test_of_a_language_its_domain_is_reported_where_the_labels_suffice():
     plan, result = audited()
     rows = cells(part_8())
     found = 0
@@ -80,20 +80,20 @@ def test_of_a_language_its_domain_is_reported_where_the_labels_suffice() -> None
         (MEASURES, NAM_TOTAL, "does not process notices"),
     ],
 )
-def test_a_blank_rate_says_why(measures: Mapping[str, Measures], scope: str, reason: str) -> None:
+def test_a_blank_rate_says_why(measures, scope, reason):
     figures = automated_means(*audited(), measures, service="Forum").scopes[scope]
     for rate in (figures.accuracy, figures.precision, figures.recall):
         assert isinstance(rate, Missing)
         assert reason in rate.reason
 
 
-def test_too_few_labels_leave_a_blank_with_the_number_that_there_were() -> None:
+def test_too_few_labels_leave_a_blank_with_the_number_that_there_were():
     row = cells(part_8("insufficient"))[TOTAL, "Recall"]
     assert row["Value"] == ""
     assert "would do. Labels: 400." in row["Contextual Information"]
 
 
-def test_a_language_by_region_is_reported_as_the_language() -> None:
+def test_a_language_by_region_is_reported_as_the_language():
     plan, result = audited()
     regional = [row | {"value": "de-AT"} if row["value"] == "de" else row for row in
                 result["domains"]]  # fmt: skip
@@ -104,7 +104,7 @@ def test_a_language_by_region_is_reported_as_the_language() -> None:
     assert not isinstance(means.scopes["de"].precision, Missing)
 
 
-def test_counts_are_zero_only_where_they_are_known() -> None:
+def test_counts_are_zero_only_where_they_are_known():
     rows = cells(part_8())
     solely = Indicator.MEASURES_SOLELY.value
     assert rows["bg", solely]["Value"] == "0"
@@ -115,7 +115,7 @@ def test_counts_are_zero_only_where_they_are_known() -> None:
     assert unknown[TOTAL, solely]["Value"] == "20"
 
 
-def test_rates_of_all_decisions_are_called_so() -> None:
+def test_rates_of_all_decisions_are_called_so():
     rows = cells(part_8())
     recall = rows[TOTAL, "Recall"]["Contextual Information"]
     others = rows[TOTAL, Indicator.MEASURES_NOT.value]["Contextual Information"]
@@ -123,14 +123,14 @@ def test_rates_of_all_decisions_are_called_so() -> None:
     assert "accuracy, precision and recall include the preceding automated" in others
 
 
-def test_a_bound_is_called_one() -> None:
+def test_a_bound_is_called_one():
     recall = cells(part_8("one-sided"))[TOTAL, "Recall"]["Contextual Information"]
     assert "90 % confidence interval" in recall
     assert "lower bound only" in recall
     assert "only the lower bound is given" in part_11("one-sided").decode()
 
 
-def test_a_result_of_another_plan_is_refused() -> None:
+def test_a_result_of_another_plan_is_refused():
     plan, result = audited()
     other = replace(plan, deadline_days=3)
     with pytest.raises(AuditError, match="the result belongs to another plan"):
@@ -139,7 +139,7 @@ def test_a_result_of_another_plan_is_refused() -> None:
         automated_means(plan, result, MEASURES, service=" ")
 
 
-def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
+def test_the_words_hold_every_figure_and_whose_decision_stands():
     plan, result = audited()
     words = qualitative(plan, result, MEASURES, service="Forum")
     means = automated_means(plan, result, MEASURES, service="Forum").scopes[TOTAL]
@@ -155,7 +155,7 @@ def test_the_words_hold_every_figure_and_whose_decision_stands() -> None:
     assert "People reviewed 105 of the 6000 comments of the period" in words.safeguards
 
 
-def test_annotators_without_errors_agree() -> None:
+def test_annotators_without_errors_agree():
     _, result = audited("confirmed")
     recall = next(item for item in result["uncorrected"] if item["metric"] == "recall")
     assert result["agreement"][0]["value"] == pytest.approx(1)
@@ -163,7 +163,7 @@ def test_annotators_without_errors_agree() -> None:
     assert all(row["recall"] > recall["value"] for row in result["sensitivity"])
 
 
-def test_the_words_say_what_is_not_known() -> None:
+def test_the_words_say_what_is_not_known():
     plan, result = audited("insufficient")
     errors = {"source": "assumed", "false_positive": 0.01, "false_negative": 0.1}
     nothing_left = errors | {"precision": 0.0, "recall": None, "cut": True}
@@ -189,9 +189,7 @@ def measures(draw: st.DrawFn) -> Measures:
 
 @examples(60)
 @given(found=st.dictionaries(TAGS, measures()))
-def test_languages_and_what_is_in_none_of_them_make_the_total(
-    found: dict[str, Measures],
-) -> None:
+def test_languages_and_what_is_in_none_of_them_make_the_total(found):
     content = part_8("ordinary", found)
     assert validate(content) == []
     rows = cells(content)

@@ -5,7 +5,6 @@ Headers and rows are those of the Commission's English CSV files, as published c
 
 import csv
 import io
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -55,7 +54,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_another_part_is_named_and_not_validated(part: str) -> None:
+def test_another_part_is_named_and_not_validated(part):
     for ending, delimiter in (("\r\n", ","), ("\n", ";"), ("\n", "\t")):
         text = io.StringIO(newline="")
         rows = csv.reader(PARTS[part])
@@ -66,12 +65,12 @@ def test_another_part_is_named_and_not_validated(part: str) -> None:
         assert exit_status([finding]) == 0
 
 
-def test_other_spellings_are_recognised() -> None:
+def test_other_spellings_are_recognised():
     content = "\n".join(PARTS["part 9,"]).upper().replace("RESOURCES ", "RESOURCES  ")
     assert [finding.rule for finding in validate(content.encode("utf-8-sig"))] == ["other-part"]
 
 
-def test_parts_8_and_11_with_a_fault_are_still_these(tables: dict) -> None:
+def test_parts_8_and_11_with_a_fault_are_still_these(tables):
     tables["platform"].put(1, "Section", "AMAR")
     assert tables["platform"].rules() == ["section"]
     for row in tables["texts"].rows:
@@ -84,7 +83,7 @@ ROWS = st.lists(st.lists(st.sampled_from(NAMES), min_size=3, max_size=8), min_si
 
 
 @given(ROWS)
-def test_any_file_is_validated_or_another_part(rows: list[list[str]]) -> None:
+def test_any_file_is_validated_or_another_part(rows):
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     findings = validate(text.getvalue().encode())
@@ -94,7 +93,7 @@ def test_any_file_is_validated_or_another_part(rows: list[list[str]]) -> None:
         assert any(mark in cells for cells in rows for mark in OTHER_PARTS)
 
 
-def test_the_command_names_the_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_names_the_part(tmp_path, capsys):
     file = tmp_path / "9.csv"
     file.write_text("\n".join(PARTS["part 9,"]))
     assert main(["audit", "validate-dsa", str(file)]) == 0

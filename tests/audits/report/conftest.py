@@ -1,11 +1,10 @@
 """Audits to report on: one of one stage, one of two."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from audit_making import CONFIRMED, Auditor, finished
+from audit_making import CONFIRMED, finished
 
 from modwatch.audits import files
 
@@ -13,23 +12,23 @@ Document = dict[str, Any]
 
 
 @pytest.fixture(scope="session")
-def done() -> Auditor:
+def done():
     return finished()
 
 
 @pytest.fixture(scope="session")
-def adaptive() -> Auditor:
+def adaptive():
     return finished(stages=2, confirmations=CONFIRMED)
 
 
 @pytest.fixture
-def result(adaptive: Auditor) -> Document:
+def result(adaptive):
     """The result of the adaptive audit, to be changed at will."""
     return json.loads(adaptive.folder[files.RESULT])
 
 
 @pytest.fixture
-def earlier(result: Document) -> Callable[[int], list[Document]]:
+def earlier(result):
     """Return the results of so many earlier audits, one a month, each with other shares."""
 
     def of(number: int) -> list[Document]:

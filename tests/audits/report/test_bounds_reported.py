@@ -34,7 +34,7 @@ def figure(result: Document, metric: str) -> Document:
     return next(item for item in result["figures"] if item["metric"] == metric)
 
 
-def test_recall_is_at_least() -> None:
+def test_recall_is_at_least():
     auditor, result, words = reported(0.002, 60, lambda plan: plan, label_all)
     recall = figure(result, "recall")
     assert (recall["status"], recall["value"], recall["bound"]) == ("insufficient", None, "lower")
@@ -53,7 +53,7 @@ def test_recall_is_at_least() -> None:
     assert "at least 0." in qualitative(auditor.plan, result, {}, service="Forum").accuracy
 
 
-def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err() -> None:
+def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err():
     def all_flagged(plan: AuditPlan) -> AuditPlan:
         strata = (
             replace(item, labels=item.population) if item.side == "flagged" else item
@@ -73,7 +73,7 @@ def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err() -> No
     assert "errors of the people who labelled them are not included" in interval_text(rate)
 
 
-def test_comments_without_a_label_are_reported_first() -> None:
+def test_comments_without_a_label_are_reported_first():
     def people(drawn: object, truth: object) -> list[object]:
         given = label_all(drawn, truth)  # type: ignore[arg-type]
         some = [label for number, label in enumerate(given) if number % 30][:-20]

@@ -1,12 +1,8 @@
 """Everybody can read it: both themes, a phone, and on paper."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from audit_making import Auditor
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser
 
 from modwatch.audits.report import render_report
 
@@ -19,13 +15,7 @@ RULES = {
 SCREENS = [(1100, "dark"), (390, "light")]
 
 
-def test_it_is_accessible_fits_and_prints(
-    chromium: Browser,
-    adaptive: Auditor,
-    result: dict[str, Any],
-    earlier: Callable[[int], list[dict[str, Any]]],
-    tmp_path: Path,
-) -> None:
+def test_it_is_accessible_fits_and_prints(chromium, adaptive, result, earlier, tmp_path):
     name = "W" * 300
     chain = [*adaptive.chain[:-3]]
     result["domains"] = [domain | {"value": name, "column": name} for domain in result["domains"]]

@@ -51,15 +51,13 @@ def estimated(auditor: Auditor) -> str:
     return render_report(auditor.plan, computed(read_evidence(auditor.folder)), auditor.chain)
 
 
-def test_page_of_an_audit_with_everything(
-    adaptive: Auditor, result: Document, earlier: Earlier
-) -> None:
+def test_page_of_an_audit_with_everything(adaptive, result, earlier):
     page = render_report(adaptive.plan, result, adaptive.chain, earlier(4), service="Example Forum")
 
     assert_reads_as(page, GOLDEN.read_text("utf-8"), GOLDEN)
 
 
-def test_every_figure_of_the_result_is_reported(adaptive: Auditor, result: Document) -> None:
+def test_every_figure_of_the_result_is_reported(adaptive, result):
     message = words_of(report_on(adaptive))
 
     for figure in [*result["figures"], *(f for d in result["domains"] for f in d["figures"])]:
@@ -85,7 +83,7 @@ def test_every_figure_of_the_result_is_reported(adaptive: Auditor, result: Docum
         assert digest in message
 
 
-def test_the_answer_is_the_first_line(adaptive: Auditor) -> None:
+def test_the_answer_is_the_first_line(adaptive):
     message = words_of(report_on(adaptive))
 
     assert (
@@ -98,7 +96,7 @@ def test_the_answer_is_the_first_line(adaptive: Auditor) -> None:
     assert first < then < last
 
 
-def test_what_the_plan_says_of_model_and_bounds(done: Auditor) -> None:
+def test_what_the_plan_says_of_model_and_bounds(done):
     days = [
         replace(day, model_origin="trained on invented comments") for day in done.plan.population
     ]
@@ -111,7 +109,7 @@ def test_what_the_plan_says_of_model_and_bounds(done: Auditor) -> None:
     assert "one-sided" in message
 
 
-def test_an_audit_that_no_one_signed_is_a_draft_or_cancelled(done: Auditor) -> None:
+def test_an_audit_that_no_one_signed_is_a_draft_or_cancelled(done):
     result = json.loads(done.folder[files.RESULT])
 
     draft = "Draft: this report has not been signed off."
@@ -124,7 +122,7 @@ def test_an_audit_that_no_one_signed_is_a_draft_or_cancelled(done: Auditor) -> N
     assert '<p class="status cancelled">Cancelled by eva' in estimated(auditor)
 
 
-def test_what_the_labels_do_not_suffice_for_is_stated_in_words() -> None:
+def test_what_the_labels_do_not_suffice_for_is_stated_in_words():
     comments = make_comments(prevalence=0.004)
     auditor = unfinished(comments, make_plan(comments, labels=60))
     result = computed(read_evidence(auditor.folder))
@@ -140,7 +138,7 @@ def test_what_the_labels_do_not_suffice_for_is_stated_in_words() -> None:
     assert "nan" not in message.split()
 
 
-def test_a_period_without_a_flagged_comment() -> None:
+def test_a_period_without_a_flagged_comment():
     made = make_comments()
     parts = [replace(part, flagged=part.flagged & False) for part in made.parts]
     comments = replace(made, parts=tuple(parts), threshold=1.0)
@@ -150,7 +148,7 @@ def test_a_period_without_a_flagged_comment() -> None:
     assert "0 of them flagged" in message
 
 
-def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -> None:
+def test_comments_without_a_label_and_a_closing_note_are_limits(done):
     def few(drawn: Any, truth: Any) -> list[Any]:
         return label_all(drawn[:-3], truth)
 
@@ -166,9 +164,7 @@ def test_comments_without_a_label_and_a_closing_note_are_limits(done: Auditor) -
 
 
 @pytest.mark.parametrize("number", [0, 1, 12])
-def test_the_trend_has_a_point_for_each_audit(
-    adaptive: Auditor, earlier: Earlier, number: int
-) -> None:
+def test_the_trend_has_a_point_for_each_audit(adaptive, earlier, number):
     page = report_on(adaptive, *earlier(number)[::-1])
 
     pictures = re.findall(r'<figure class="trend">.*?</figure>', page, flags=re.DOTALL)
@@ -181,7 +177,7 @@ def test_the_trend_has_a_point_for_each_audit(
         assert picture.rindex('class="before"') < picture.rindex("2026-01-07<")
 
 
-def test_an_earlier_audit_without_a_figure_is_a_gap(adaptive: Auditor, earlier: Earlier) -> None:
+def test_an_earlier_audit_without_a_figure_is_a_gap(adaptive, earlier):
     audits = earlier(3)
     audits[1]["figures"] = [
         figure | {"value": None, "low": None, "high": None, "reason": "no label"}
@@ -206,9 +202,7 @@ def hostile_report(adaptive: Auditor, result: Document) -> str:
     return render_report(adaptive.plan, result, chain, [before], service=HOSTILE)
 
 
-def test_hostile_names_are_words_and_a_page_loads_and_runs_nothing(
-    adaptive: Auditor, earlier: Earlier, result: Document
-) -> None:
+def test_hostile_names_are_words_and_a_page_loads_and_runs_nothing(adaptive, earlier, result):
     page = hostile_report(adaptive, result)
     page.encode()
     assert "script" not in parsed(page).seen
@@ -223,9 +217,7 @@ def test_hostile_names_are_words_and_a_page_loads_and_runs_nothing(
         )
 
 
-def test_the_policy_allows_the_style_sheet_and_no_comment_is_on_the_page(
-    adaptive: Auditor,
-) -> None:
+def test_the_policy_allows_the_style_sheet_and_no_comment_is_on_the_page(adaptive):
     page = report_on(adaptive)
 
     (style,) = re.findall(r"<style>(.*?)</style>", page, flags=re.DOTALL)
@@ -235,9 +227,7 @@ def test_the_policy_allows_the_style_sheet_and_no_comment_is_on_the_page(
     assert not ids & set(re.findall(r"\w+", page))
 
 
-def test_a_result_or_chain_of_another_audit_is_refused(
-    adaptive: Auditor, done: Auditor, result: Document
-) -> None:
+def test_a_result_or_chain_of_another_audit_is_refused(adaptive, done, result):
     with pytest.raises(AuditError, match=r"result\.json is not the sealed one"):
         render_report(adaptive.plan, result | {"labelled": 1}, adaptive.chain)
     with pytest.raises(AuditError, match="the result belongs to another plan"):
@@ -252,7 +242,7 @@ def unused(names: Iterable[str], of: str, template: str) -> list[str]:
     return [name for name in names if not re.search(rf"\b{of}\.{name}\b", text)]
 
 
-def test_templates_use_every_field_of_their_context(adaptive: Auditor, result: Document) -> None:
+def test_templates_use_every_field_of_their_context(adaptive, result):
     for context, name in (
         (Ranges, "picture"),
         (Row, "row"),

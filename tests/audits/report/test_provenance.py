@@ -14,7 +14,7 @@ def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]
     return [(str(title), str(value).replace("\u00a0", " ")) for title, value in rows][8:]
 
 
-def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> None:
+def test_no_setting_of_the_design_has_the_name_of_a_variable(done):
     assert settings(done, asdict(DesignOptions())) == [
         ("Stratification method", "neyman"),
         ("Maximum strata of unflagged comments", "8"),
@@ -25,7 +25,7 @@ def test_no_setting_of_the_design_has_the_name_of_a_variable(done: Auditor) -> N
     ]
 
 
-def test_what_was_chosen_stands_there(done: Auditor) -> None:
+def test_what_was_chosen_stands_there(done):
     chosen = DesignOptions(method="sqrt_mass", flagged_share=0.25, expected_prevalence=0.005)
     result = dict(settings(done, asdict(chosen)))
     assert result["Stratification method"] == "sqrt mass"
@@ -33,7 +33,7 @@ def test_what_was_chosen_stands_there(done: Auditor) -> None:
     assert result["Expected share of positives among unflagged"] == "0.5 %"
 
 
-def test_a_setting_of_another_version_comes_last(done: Auditor) -> None:
+def test_a_setting_of_another_version_comes_last(done):
     for value, expected in ((None, "none"), ("a\u202eb", "a[U+202E]b")):
         assert settings(done, {"a_new_one": value, "bins": 3}) == [
             ("Maximum strata of unflagged comments", "3"),

@@ -1,7 +1,6 @@
 """Attacks on a chain: each is named, whether the chain is followed in memory or read as lines."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -75,7 +74,7 @@ def resealed(chain: list[Item]) -> list[Item]:
         (lambda _: [], ""),
     ],
 )
-def test_an_attack_is_found(attack: Callable[[list[Item]], list[Item]], words: str) -> None:
+def test_an_attack_is_found(attack, words):
     assert verified(SOUND, WITNESS).problems == []
     forged = attack(SOUND)
     problems = verified(forged).problems
@@ -83,7 +82,7 @@ def test_an_attack_is_found(attack: Callable[[list[Item]], list[Item]], words: s
     assert verified(forged, WITNESS).problems  # what a chain cannot tell by itself, the witness can
 
 
-def test_gaps_are_allowed_in_a_part_of_a_chain() -> None:
+def test_gaps_are_allowed_in_a_part_of_a_chain():
     part = [SOUND[1], SOUND[3]]
     assert verified(part, partial=True).problems == []
     assert verified(part).problems
@@ -91,7 +90,7 @@ def test_gaps_are_allowed_in_a_part_of_a_chain() -> None:
     assert verified(part[::-1], partial=True).problems
 
 
-def test_recorded_heads_are_compared() -> None:
+def test_recorded_heads_are_compared():
     verification = verified(SOUND)
     verification.compare({1: Head(3, SOUND[2][2])})
     verification.compare({1: WITNESS.heads[1], 2: Head(1, GENESIS)})
@@ -101,7 +100,7 @@ def test_recorded_heads_are_compared() -> None:
     ]
 
 
-def test_chains_do_not_mix() -> None:
+def test_chains_do_not_mix():
     verification = Verification()
     for chain in (1, 2):
         for position, previous, hashed, _ in SOUND:
@@ -110,7 +109,7 @@ def test_chains_do_not_mix() -> None:
     assert verification.heads[1] == verification.heads[2]
 
 
-def test_a_witness_survives_as_text() -> None:
+def test_a_witness_survives_as_text():
     for at in (None, 0.0, 1767225600.123456):
         witness = WITNESS._replace(at=at)
         assert witness_in(witness_of(*witness)) == witness
@@ -127,7 +126,7 @@ HEAD = '{"at": null, "heads": '
      f'{HEAD}[[true, 2, ""]]}}', f"{HEAD}[[1, 2, 3]]}}", f'{HEAD}[[1, {2**63}, ""]]}}',
      f'{HEAD}[[1, {"9" * 5000}, ""]]}}', witness_of(WITNESS.heads)[:-3]],
 )  # fmt: skip
-def test_a_line_that_is_no_witness_is_refused(line: str) -> None:
+def test_a_line_that_is_no_witness_is_refused(line):
     with pytest.raises(LedgerError, match="the witness is not valid"):
         witness_in(line)
 
@@ -140,7 +139,7 @@ def timed(*times: float | None, witness: Witness | None = None, now: float = 1e6
     return verification.problems
 
 
-def test_times_rise_along_a_chain_but_for_the_tolerance_of_clocks() -> None:
+def test_times_rise_along_a_chain_but_for_the_tolerance_of_clocks():
     assert timed(10.0, 10.0, 5000.0, 5000.0 - CLOCKS) == []
     (problem,) = timed(10.0, 5000.0, 10.0, 6000.0)
     assert problem == "entry 3 is dated before the entry, or the witness, before it"
@@ -150,13 +149,13 @@ def test_times_rise_along_a_chain_but_for_the_tolerance_of_clocks() -> None:
 
 
 @pytest.mark.parametrize("absurd", [float("inf"), 1e12])
-def test_a_time_in_the_future_is_found_and_does_not_blame_what_follows(absurd: float) -> None:
+def test_a_time_in_the_future_is_found_and_does_not_blame_what_follows(absurd):
     (problem,) = timed(10.0, absurd, 20.0)
     assert problem == "entry 2 is dated after the time of its verification"
     assert timed(10.0, -absurd, 20.0) != []
 
 
-def test_times_lie_within_the_witnesses_around_them() -> None:
+def test_times_lie_within_the_witnesses_around_them():
     heads = {1: Head(2, SOUND[1][2])}
     assert timed(10.0, 20.0, 5000.0, witness=Witness(heads, 5000.0)) == []
     after, before = (
@@ -169,7 +168,7 @@ def test_times_lie_within_the_witnesses_around_them() -> None:
     assert problem.startswith("the witness is dated in the future")
 
 
-def test_many_problems_of_one_kind_do_not_hide_those_of_others() -> None:
+def test_many_problems_of_one_kind_do_not_hide_those_of_others():
     verification = Verification()
     for chain in (1, 2):
         for position in range(1, 1001):
@@ -186,7 +185,7 @@ def test_many_problems_of_one_kind_do_not_hide_those_of_others() -> None:
     assert (invented.found, len(invented.problems)) == (2_000, 1_000 + 20 + 1)
 
 
-def test_a_commitment_binds_a_text_and_hides_it() -> None:
+def test_a_commitment_binds_a_text_and_hides_it():
     salt = new_salt()
     committed = commitment(salt, "an insult")
     assert opens(committed, salt, "an insult")
@@ -218,7 +217,7 @@ def lines_of(*kinds: str) -> list[str]:
         (lambda lines: [lines[0].replace(":1", ":true")], "line 1 of it is not an entry"),
     ],
 )
-def test_an_attack_on_lines_is_found(attack: Callable[[list[str]], list[str]], words: str) -> None:
+def test_an_attack_on_lines_is_found(attack, words):
     lines = lines_of("plan", "draw")
     assert [fields["kind"] for fields in read_lines("".join(lines), "it", dict)] == ["plan", "draw"]
     with pytest.raises(LedgerError, match=f"^{words}"):

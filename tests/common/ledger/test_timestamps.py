@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from authority import Authority, certificate, make, serving, usual
+from authority import certificate, make, serving, usual
 
 from modwatch.common.errors import SettingsError, TimestampError
 from modwatch.common.ledger.timestamps import read_roots, stamp, verify
@@ -19,27 +19,27 @@ CONTENT = b"the end of a chain\n"
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
 @pytest.fixture(scope="module")
-def tsa(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def tsa(tmp_path_factory):
     return usual(tmp_path_factory.mktemp("tsa"))
 
 
 @pytest.fixture(scope="module")
-def stamped(tsa: Authority) -> bytes:
+def stamped(tsa):
     with serving(tsa.answer) as url:
         return stamp(url, CONTENT, read_roots(tsa.roots))
 
 
-def test_an_authority_tells_when_it_saw_a_content(tsa: Authority, stamped: bytes) -> None:
+def test_an_authority_tells_when_it_saw_a_content(tsa, stamped):
     moment = verify(stamped, CONTENT, read_roots(tsa.roots))
     assert abs(datetime.now(UTC) - moment) < timedelta(minutes=2)
 
 
-def test_openssl_verifies_a_stored_answer(tsa: Authority, stamped: bytes, tmp_path: Path) -> None:
+def test_openssl_verifies_a_stored_answer(tsa, stamped, tmp_path):
     (tmp_path / "file").write_bytes(CONTENT)
     (tmp_path / "file.tsr").write_bytes(stamped)
     answer = subprocess.run(
@@ -50,18 +50,18 @@ def test_openssl_verifies_a_stored_answer(tsa: Authority, stamped: bytes, tmp_pa
     assert "Verification: OK" in answer.stdout + answer.stderr
 
 
-def test_a_timestamp_is_of_one_content(tsa: Authority, stamped: bytes) -> None:
+def test_a_timestamp_is_of_one_content(tsa, stamped):
     with pytest.raises(TimestampError, match="not valid"):
         verify(stamped, CONTENT + b" ", read_roots(tsa.roots))
 
 
-def test_an_authority_that_is_not_trusted_proves_nothing(stamped: bytes, tmp_path: Path) -> None:
+def test_an_authority_that_is_not_trusted_proves_nothing(stamped, tmp_path):
     other = usual(tmp_path)  # of the same names
     with pytest.raises(TimestampError, match="not valid"):
         verify(stamped, CONTENT, read_roots(other.roots))
 
 
-def test_a_timestamp_that_was_changed_is_refused(tsa: Authority, stamped: bytes) -> None:
+def test_a_timestamp_that_was_changed_is_refused(tsa, stamped):
     for flip in (-1, 60):
         changed = bytearray(stamped)
         changed[flip] ^= 1
@@ -69,7 +69,7 @@ def test_a_timestamp_that_was_changed_is_refused(tsa: Authority, stamped: bytes)
             verify(bytes(changed), CONTENT, read_roots(tsa.roots))
 
 
-def test_a_certificate_that_is_no_authority_issues_none(tmp_path: Path) -> None:
+def test_a_certificate_that_is_no_authority_issues_none(tmp_path):
     root = certificate("Root of a long name, which is longer than the others are", ca=True)
     stamps = certificate("Stamps, being no authority", root, stamps=True)
     false = make(tmp_path, root=root, chain=[stamps, certificate("TSA", stamps, stamps=True)])
@@ -77,7 +77,7 @@ def test_a_certificate_that_is_no_authority_issues_none(tmp_path: Path) -> None:
         stamp(url, CONTENT, read_roots(false.roots))
 
 
-def test_an_answer_to_another_question_is_refused(tsa: Authority, stamped: bytes) -> None:
+def test_an_answer_to_another_question_is_refused(tsa, stamped):
     """A replayed answer has the content, and not the number of the question."""
     with serving(lambda _: stamped) as url, pytest.raises(TimestampError, match="Nonce"):
         stamp(url, CONTENT, read_roots(tsa.roots))
@@ -92,9 +92,7 @@ def test_an_answer_to_another_question_is_refused(tsa: Authority, stamped: bytes
         (b"0" * 70_000, 200, "application/timestamp-reply", "too long"),
     ],
 )
-def test_no_answer_is_reported_without_the_address(
-    tsa: Authority, body: bytes, status: int, media: str, says: str
-) -> None:
+def test_no_answer_is_reported_without_the_address(tsa, body, status, media, says):
     with (
         serving(lambda _: body, status=status, media=media) as url,
         pytest.raises(TimestampError, match=says) as caught,
@@ -104,7 +102,7 @@ def test_no_answer_is_reported_without_the_address(
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/?hunter2", "http://\x00hunter2"])
-def test_no_connection_is_reported_without_the_address(tsa: Authority, url: str) -> None:
+def test_no_connection_is_reported_without_the_address(tsa, url):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         with pytest.raises(TimestampError, match="cannot be reached") as caught:
@@ -112,7 +110,7 @@ def test_no_connection_is_reported_without_the_address(tsa: Authority, url: str)
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_server_that_says_nothing_is_given_up(tsa: Authority) -> None:
+def test_a_server_that_says_nothing_is_given_up(tsa):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -121,7 +119,7 @@ def test_a_server_that_says_nothing_is_given_up(tsa: Authority) -> None:
             stamp(url, CONTENT, read_roots(tsa.roots), timeout=0.2)
 
 
-def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_certificates_is_refused(tmp_path):
     path = tmp_path / "roots.pem"
     for content in (None, b"", b"-----BEGIN CERTIFICATE-----\nAAAA"):
         if content is not None:
@@ -130,7 +128,7 @@ def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
             read_roots(path)
 
 
-def test_an_authority_needs_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_authority_needs_roots(monkeypatch):
     monkeypatch.setenv("MODWATCH_TIMESTAMP_URL", "https://tsa.example.org/?hunter2")
     with pytest.raises(SettingsError, match="requires MODWATCH_TIMESTAMP_ROOTS") as caught:
         load_settings()

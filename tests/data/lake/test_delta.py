@@ -39,11 +39,11 @@ def ids(lake: Lake, day: datetime.date) -> list[str]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path):
     return Lake(root=str(tmp_path / "lake"))
 
 
-def test_a_day_is_replaced_and_its_neighbours_are_left_alone(lake: Lake) -> None:
+def test_a_day_is_replaced_and_its_neighbours_are_left_alone(lake):
     lake.replace("labels", DAY, [labels(["a", "b"])])
     lake.replace("labels", NEXT, [labels(["c"], NEXT)])
     assert lake.replace("labels", DAY, [labels(["d"])]) == 1
@@ -53,7 +53,7 @@ def test_a_day_is_replaced_and_its_neighbours_are_left_alone(lake: Lake) -> None
     assert (lake.replace("labels", DAY, []), lake.count("labels", DAY)) == (0, 0)
 
 
-def test_days_are_read_and_those_between_them_are_not(lake: Lake) -> None:
+def test_days_are_read_and_those_between_them_are_not(lake):
     for number in (3, 0, 2, 1):
         day = DAY + datetime.timedelta(days=number)
         lake.replace("labels", day, [labels([f"c{number}", "a"], day)])
@@ -66,9 +66,7 @@ def test_days_are_read_and_those_between_them_are_not(lake: Lake) -> None:
     assert sum(batch.num_rows for batch in within) == 3
 
 
-def test_all_that_write_to_a_new_table_at_once_succeed(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_write_to_a_new_table_at_once_succeed(lake, monkeypatch):
     days = [DAY + datetime.timedelta(days=number) for number in range(6)]
     all_look, opened = threading.Barrier(len(days), timeout=60), Lake._open
 
@@ -85,7 +83,7 @@ def test_all_that_write_to_a_new_table_at_once_succeed(
     assert lake.days("labels") == days
 
 
-def test_a_table_is_opened_from_a_checkpoint_of_the_last_commits(lake: Lake) -> None:
+def test_a_table_is_opened_from_a_checkpoint_of_the_last_commits(lake):
     log = Path(lake.root) / "labels" / "_delta_log"
     for number in range(1, 25):
         lake.replace("labels", DAY, [labels([f"c{number}"])])
@@ -97,20 +95,20 @@ def test_a_table_is_opened_from_a_checkpoint_of_the_last_commits(lake: Lake) -> 
     assert ids(lake, DAY) == ["c24"]
 
 
-def test_a_missing_table_has_no_days_and_no_rows(lake: Lake) -> None:
+def test_a_missing_table_has_no_days_and_no_rows(lake):
     assert lake.days("labels") == []
     assert lake.count("labels", DAY) == 0
     assert lake.table("labels", DAY).schema.names == LABELS.names
 
 
-def test_keys_narrow_what_is_replaced(lake: Lake) -> None:
+def test_keys_narrow_what_is_replaced(lake):
     lake.replace("labels", DAY, [labels(["a"])], comment_id="a")
     lake.replace("labels", DAY, [labels(["it's"])], comment_id="it's")
     lake.replace("labels", DAY, [labels(["a"])], comment_id="a")
     assert sorted(ids(lake, DAY)) == ["a", "it's"]
 
 
-def test_rows_come_in_the_same_order_whichever_shard_was_written_last(lake: Lake) -> None:
+def test_rows_come_in_the_same_order_whichever_shard_was_written_last(lake):
     """Sums of floating-point numbers depend on it, and days are compared digit by digit."""
     orders = set()
     for written in permutations(range(3)):
@@ -121,7 +119,7 @@ def test_rows_come_in_the_same_order_whichever_shard_was_written_last(lake: Lake
     assert orders == {"abc"}
 
 
-def test_batches_stream_and_reading_is_in_batches(lake: Lake) -> None:
+def test_batches_stream_and_reading_is_in_batches(lake):
     many = [labels([f"{i}-{j}" for j in range(7_000)]) for i in range(4)]
     assert lake.replace("labels", DAY, iter(many)) == 28_000
     sizes = [batch.num_rows for batch in lake.read("labels", DAY)]
@@ -136,7 +134,7 @@ def landed(rows: range, day: datetime.date) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(nulls | values, schema=schema)
 
 
-def test_rows_are_read_in_the_order_of_the_source(lake: Lake) -> None:
+def test_rows_are_read_in_the_order_of_the_source(lake):
     lake.replace("landed", DAY, [landed(range(9), DAY)])
     parts = (landed(range(first, first + 5_300), NEXT) for first in range(0, 53_000, 5_300))
     lake.replace("landed", NEXT, parts)
@@ -147,11 +145,11 @@ def test_rows_are_read_in_the_order_of_the_source(lake: Lake) -> None:
     assert missing.num_rows == 0
 
 
-def test_rows_of_a_missing_table_are_none(lake: Lake) -> None:
+def test_rows_of_a_missing_table_are_none(lake):
     assert lake.read_rows("landed", DAY, range(10), columns=["text"]).num_rows == 0
 
 
-def test_a_row_of_another_day_is_refused_without_being_quoted(lake: Lake) -> None:
+def test_a_row_of_another_day_is_refused_without_being_quoted(lake):
     lake.replace("labels", DAY, [labels(["before"])])
     with pytest.raises(LakeError) as caught:
         lake.replace("labels", DAY, [labels(["a-secret"], NEXT)])
@@ -160,13 +158,13 @@ def test_a_row_of_another_day_is_refused_without_being_quoted(lake: Lake) -> Non
     assert ids(lake, DAY) == ["before"]
 
 
-def test_the_schema_is_enforced(lake: Lake) -> None:
+def test_the_schema_is_enforced(lake):
     wrong = pa.RecordBatch.from_pydict({"dt": [DAY], "comment_id": ["a"]})
     with pytest.raises(LakeError, match="could not be written"):
         lake.replace("labels", DAY, [wrong])
 
 
-def test_the_error_of_the_stream_itself_comes_through(lake: Lake) -> None:
+def test_the_error_of_the_stream_itself_comes_through(lake):
     def broken():
         yield labels(["a"])
         raise SourceError("the source broke")
@@ -176,7 +174,7 @@ def test_the_error_of_the_stream_itself_comes_through(lake: Lake) -> None:
     assert lake.count("labels", DAY) == 0
 
 
-def test_an_unwritable_lake_names_the_setting(tmp_path: Path) -> None:
+def test_an_unwritable_lake_names_the_setting(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     lake = Lake(root=str(tmp_path / "file" / "lake"))
     with pytest.raises(LakeError, match="check MODWATCH_LAKE"):
@@ -187,7 +185,7 @@ def stored(lake: Lake) -> list[Path]:
     return sorted((Path(lake.root) / "labels").glob("dt=*/*.parquet"))
 
 
-def test_no_statistics_quote_a_text(lake: Lake) -> None:
+def test_no_statistics_quote_a_text(lake):
     """They are copied to the log, which keeps them after the rows are gone."""
     planted = {"dt": DAY, "row": 0, "text": "planted text", "author_id": "planted author"}
     planted |= {"comment_id": "planted id", "groups": ["planted group"], "label": 1}
@@ -207,14 +205,14 @@ def test_no_statistics_quote_a_text(lake: Lake) -> None:
         assert row.statistics.has_min_max  # `read_rows` loads only the row groups it needs
 
 
-def test_every_table_begins_with_its_day_and_measures_numbers_times_and_flags() -> None:
+def test_every_table_begins_with_its_day_and_measures_numbers_times_and_flags():
     for schema in TABLES.values():
         assert schema.names[0] == "dt"
         measured = [schema.field(name).type for name in measured_columns(schema)]
         assert all(map(pa.types.is_primitive, measured))
 
 
-def test_replaced_rows_are_deleted_when_they_are_old_enough(lake: Lake) -> None:
+def test_replaced_rows_are_deleted_when_they_are_old_enough(lake):
     for name in "abc":
         lake.replace("labels", DAY, [labels([name])])
     size = sum(file.stat().st_size for file in stored(lake))
@@ -231,7 +229,7 @@ def test_replaced_rows_are_deleted_when_they_are_old_enough(lake: Lake) -> None:
     assert lake.stored("profiles") == {}
 
 
-def test_files_without_a_commit_are_deleted_after_a_day_only(lake: Lake) -> None:
+def test_files_without_a_commit_are_deleted_after_a_day_only(lake):
     lake.replace("labels", DAY, [labels(["a"])])
     [live] = stored(lake)
     running, killed = live.with_name("running.parquet"), live.with_name("killed.parquet")
@@ -245,7 +243,7 @@ def test_files_without_a_commit_are_deleted_after_a_day_only(lake: Lake) -> None
     assert ids(lake, DAY) == ["a"]
 
 
-def test_commits_of_the_log_are_deleted_after_a_week(lake: Lake) -> None:
+def test_commits_of_the_log_are_deleted_after_a_week(lake):
     log = Path(lake.root) / "labels" / "_delta_log"
     for number in range(12):
         lake.replace("labels", DAY, [labels([f"c{number}"])])
@@ -259,7 +257,7 @@ def test_commits_of_the_log_are_deleted_after_a_week(lake: Lake) -> None:
     assert ids(lake, DAY) == ["c11"]
 
 
-def test_old_files_are_deleted_while_others_write(lake: Lake) -> None:
+def test_old_files_are_deleted_while_others_write(lake):
     days = [DAY + datetime.timedelta(days=number) for number in range(12)]
 
     def write(day: datetime.date) -> int:

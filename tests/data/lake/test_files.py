@@ -2,7 +2,6 @@ import datetime
 import logging
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ DAY = datetime.date(2026, 1, 1)
 
 
 @pytest.fixture(autouse=True)
-def open_umask() -> Iterator[None]:
+def open_umask():
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -28,7 +27,7 @@ def mode(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_new_lake_is_its_owners_alone(tmp_path: Path, scheme: str) -> None:
+def test_a_new_lake_is_its_owners_alone(tmp_path, scheme):
     root = tmp_path / "home" / "lake"
     empty = pa.RecordBatch.from_pylist([], schema=TABLES["comments"])
     Lake(root=f"{scheme}{root}").replace("comments", DAY, [empty])
@@ -37,9 +36,7 @@ def test_a_new_lake_is_its_owners_alone(tmp_path: Path, scheme: str) -> None:
     assert mode(root / "_audits") == 0o700
 
 
-def test_a_wider_one_is_left_and_the_command_named_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wider_one_is_left_and_the_command_named_once(tmp_path, caplog):
     root = tmp_path / "lake"
     root.mkdir(mode=0o755)
     with caplog.at_level(logging.WARNING):
@@ -51,7 +48,7 @@ def test_a_wider_one_is_left_and_the_command_named_once(
     ]
 
 
-def test_object_stores_are_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_stores_are_not_touched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for root in ("s3://bucket/lake", "memory://lake"):
         files.keep_private(root)

@@ -54,19 +54,19 @@ def write(folder: Path, day: dt.date, suffix: str = "csv", **renamed: str) -> Pa
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     for number, day in enumerate(DAYS):
         write(tmp_path / "in", day, ["csv", "jsonl", "parquet"][number % 3])
     return tmp_path / "in"
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> FileSource:
+def source(tmp_path):
     return FileSource(path=tmp_path / "in", index=tmp_path / "index")
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def opened(monkeypatch):
     """The names of the files that are read to their end or to the day's records."""
     names, original = [], readers.read_records
 

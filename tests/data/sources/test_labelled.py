@@ -47,7 +47,7 @@ def closed(found: LabelledTexts) -> bool:
     return found.account.places.total() == found.account.read and used == len(found.texts)
 
 
-def test_every_format_gives_the_same(tmp_path: Path) -> None:
+def test_every_format_gives_the_same(tmp_path):
     rows = pd.DataFrame({"text": ["one", "two", "three"], "label": [1, 0, 1]})
     rows.to_csv(tmp_path / "a.csv", index=False)
     rows.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
@@ -82,14 +82,14 @@ class TestLabels:
             (["1", "", math.nan, "no"], 0.5),
         ],
     )
-    def test_shares_and_votes(self, label: object, share: float, tmp_path: Path) -> None:
+    def test_shares_and_votes(self, label, share, tmp_path):
         path = table(tmp_path / "a.jsonl", [{"text": "x", "label": label}])
         assert read_labelled([path]).labels.tolist() == [share]
 
     @pytest.mark.parametrize(
         "label", [None, "", "  ", math.nan, "\\N", "nan", "NaT", "<NA>", "null", "None", [], [None]]
     )
-    def test_a_missing_label_is_counted_and_no_word(self, label: object, tmp_path: Path) -> None:
+    def test_a_missing_label_is_counted_and_no_word(self, label, tmp_path):
         rows = [{"text": "x", "label": 1}, {"text": "y", "label": label}, {"text": "z", "label": 0}]
         found = read_labelled([table(tmp_path / "a.jsonl", rows)])
         assert (found.texts, found.labels.tolist()) == (("x", "z"), [1, 0])
@@ -105,13 +105,13 @@ class TestLabels:
     @pytest.mark.parametrize(
         "label", ["5", "-1", "inf", "maybe", "a private remark in it", "[2]", "[", "{}"]
     )
-    def test_another_label_stops_with_its_row(self, label: str, tmp_path: Path) -> None:
+    def test_another_label_stops_with_its_row(self, label, tmp_path):
         path = written(tmp_path / "a.csv", f'text,label\nx,1\ny,"{label}"\nz,"{label}"\n')
         with pytest.raises(SourceError, match=r"2 rows \(the first: a\.csv, line 3\)") as caught:
             read_labelled([path])
         assert "private" not in str(caught.value)
 
-    def test_a_column_of_comments_is_not_listed(self, tmp_path: Path) -> None:
+    def test_a_column_of_comments_is_not_listed(self, tmp_path):
         rows = "".join(f"x,private{n}\n" for n in range(60))
         path = written(tmp_path / "a.csv", f"text,label\n{rows}")
         with pytest.raises(SourceError, match=r"60 different values.*--label-column") as caught:
@@ -120,7 +120,7 @@ class TestLabels:
 
 
 class TestWords:
-    def test_without_case_width_or_space(self, tmp_path: Path) -> None:
+    def test_without_case_width_or_space(self, tmp_path):
         path = written(tmp_path / "a.csv", "body,class\nx,hate\ny,Fine\nz,HATE \nv,ｆｉｎｅ\n")
         columns = LabelColumns(
             text="body",
@@ -143,9 +143,7 @@ class TestWords:
             (["hate"], [True], ["'true' (1)"]),
         ],
     )
-    def test_a_word_that_no_option_names_stops_with_a_list(
-        self, toxic: list[str], labels: list[object], shown: list[str], tmp_path: Path
-    ) -> None:
+    def test_a_word_that_no_option_names_stops_with_a_list(self, toxic, labels, shown, tmp_path):
         rows = [{"text": "x", "label": label} for label in [*toxic, *labels]]
         with pytest.raises(SourceError, match="that no option names: ") as caught:
             read_labelled([table(tmp_path / "a.jsonl", rows)], columns=words(*toxic))
@@ -155,7 +153,7 @@ class TestWords:
             caught.value
         )
 
-    def test_the_message_has_the_options_to_copy(self, tmp_path: Path) -> None:
+    def test_the_message_has_the_options_to_copy(self, tmp_path):
         path = written(tmp_path / "a.csv", "text,label\nx,hate\ny,hate|insult\nz,ok\nw,ok\n")
         with pytest.raises(SourceError) as caught:
             read_labelled([path], columns=words("hate"))
@@ -164,19 +162,19 @@ class TestWords:
             "--toxic-values hate --non-toxic-values ok 'hate|insult'."
         )
 
-    def test_numbers_are_compared_by_value(self, tmp_path: Path) -> None:
+    def test_numbers_are_compared_by_value(self, tmp_path):
         labels = ["2", "2.0", 2, 2.0, " 2 ", "２"]
         path = table(tmp_path / "a.jsonl", [{"text": "x", "label": label} for label in labels])
         assert read_labelled([path], columns=words("2")).labels.tolist() == [1] * 6
         assert read_labelled([path], columns=words(other=("2.0",))).labels.tolist() == [0] * 6
 
-    def test_lists_of_words(self, tmp_path: Path) -> None:
+    def test_lists_of_words(self, tmp_path):
         rows = [{"text": "x", "label": ["hate", "normal", None, "Hate"]}]
         found = read_labelled([table(tmp_path / "a.jsonl", rows)],
                               columns=words("hate", other=("normal",)))  # fmt: skip
         assert found.labels == pytest.approx([2 / 3])
 
-    def test_a_word_cannot_mean_both(self) -> None:
+    def test_a_word_cannot_mean_both(self):
         with pytest.raises(SourceError, match="hate is in both"):
             words("hate", other=("Hate ",))
 
@@ -184,7 +182,7 @@ class TestWords:
 class TestWideVotes:
     COLUMNS = LabelColumns(votes=("ann", "ben", "cy"))
 
-    def test_the_label_is_the_share_of_those_who_voted(self, tmp_path: Path) -> None:
+    def test_the_label_is_the_share_of_those_who_voted(self, tmp_path):
         path = written(
             tmp_path / "a.csv",
             "text,ann,ben,cy\nx,1,0,1\ny,,yes,\nz,,,\nw,false,no,0\nv,\\N,nan,1.0\n",
@@ -195,7 +193,7 @@ class TestWideVotes:
         assert found.account.left_out == {"no_label": 1}
         assert closed(found)
 
-    def test_of_words(self, tmp_path: Path) -> None:
+    def test_of_words(self, tmp_path):
         path = written(tmp_path / "a.csv", "text,ann,ben,cy\nx,hate,ok,\ny,ok,ok,odd\n")
         columns = LabelColumns(
             votes=("ann", "ben", "cy"),
@@ -205,7 +203,7 @@ class TestWideVotes:
         with pytest.raises(SourceError, match=r"line 3\).*'ann', 'ben', 'cy' that.*'odd' \(1\)"):
             read_labelled([path], columns=columns)
 
-    def test_a_column_named_twice_counts_twice(self, tmp_path: Path) -> None:
+    def test_a_column_named_twice_counts_twice(self, tmp_path):
         path = written(tmp_path / "a.csv", "text,toxic,insult\nx,1,0\ny,1,1\nz,0,1\n")
         columns = LabelColumns(votes=("toxic", "toxic", "insult"))
         found = read_labelled([path], columns=columns)
@@ -215,7 +213,7 @@ class TestWideVotes:
 class TestIds:
     COLUMNS = LabelColumns(comment_id="id")
 
-    def test_one_row_a_vote(self, tmp_path: Path) -> None:
+    def test_one_row_a_vote(self, tmp_path):
         path = written(tmp_path / "a.csv", "id,text,label\n1,x,1\n2,y,0\n1,x,0\n1,x,1\n")
         found = read_labelled([path], columns=self.COLUMNS)
         assert found.texts == ("x", "y")
@@ -224,7 +222,7 @@ class TestIds:
         assert closed(found)
 
     @pytest.mark.parametrize("blank", [None, "", "\\N", "\u200b"])
-    def test_blank_ids_are_never_one_comment(self, blank: str | None, tmp_path: Path) -> None:
+    def test_blank_ids_are_never_one_comment(self, blank, tmp_path):
         ids = ["a", blank, blank, "b", "c"]
         rows = [{"id": key, "text": f"text {n}", "label": n % 2} for n, key in enumerate(ids)]
         url = database(tmp_path / "a.db", [tuple(row.values()) for row in rows])
@@ -235,14 +233,14 @@ class TestIds:
             assert found.account.left_out == {"missing_id": 2}
             assert closed(found)
 
-    def test_most_ids_blank(self, tmp_path: Path) -> None:
+    def test_most_ids_blank(self, tmp_path):
         path = written(tmp_path / "a.csv", "id,text,label\na,x,1\n,y,0\n,z,0\n")
         with pytest.raises(
             SourceError, match=r"most of 3 records.*missing_id 2 .*line 3.*--id-column"
         ):
             read_labelled([path], columns=self.COLUMNS)
 
-    def test_ids_are_compared_as_text(self, tmp_path: Path) -> None:
+    def test_ids_are_compared_as_text(self, tmp_path):
         key = uuid.uuid4()
         ids = [17, 17.0, "17", str(key)]
         rows = [
@@ -251,14 +249,14 @@ class TestIds:
         found = read_labelled([table(tmp_path / "a.jsonl", rows)], columns=self.COLUMNS)
         assert (found.texts, found.account.places["merged"]) == (("x", "y"), 2)
 
-    def test_another_text_of_the_same_id_is_left_out(self, tmp_path: Path) -> None:
+    def test_another_text_of_the_same_id_is_left_out(self, tmp_path):
         path = written(tmp_path / "a.csv", "id,text,label\n1,x,1\n1,other,0\n1,x,1\n2,y,0\n")
         found = read_labelled([path], columns=self.COLUMNS)
         assert (found.texts, found.labels.tolist()) == (("x", "y"), [1, 0])
         assert found.account.left_out == {"other_text_of_id": 1}
         assert found.account.first["other_text_of_id"] == "a.csv, line 3"
 
-    def test_votes_in_several_files(self, tmp_path: Path) -> None:
+    def test_votes_in_several_files(self, tmp_path):
         paths = [written(tmp_path / f"{n}.csv", f"id,text,label\n1,x,{n}\n") for n in range(2)]
         found = read_labelled(paths, columns=self.COLUMNS)
         assert (found.texts, found.labels.tolist()) == (("x",), [0.5])
@@ -281,16 +279,14 @@ class TestTexts:
             ({"a": 1}, "malformed_record"),
         ],
     )
-    def test_a_text_that_cannot_be_a_comment(
-        self, text: object, reason: str, tmp_path: Path
-    ) -> None:
+    def test_a_text_that_cannot_be_a_comment(self, text, reason, tmp_path):
         rows = [{"text": value, "label": 1} for value in ("a", text, "b")]
         found = read_labelled([table(tmp_path / "a.jsonl", rows)])
         assert (found.texts, found.account.left_out) == (("a", "b"), {reason: 1})
         assert found.account.first[reason] == "a.jsonl, line 2"
         assert closed(found)
 
-    def test_typed_values_of_a_database(self, tmp_path: Path) -> None:
+    def test_typed_values_of_a_database(self, tmp_path):
         rows = [
             (b"one", 1, "k1"),
             (b"caf\xe9", 1, "k2"),
@@ -314,7 +310,7 @@ class TestEncodings:
     ROWS = "".join(f"Grüße aus Köln {n},{n % 2}\n" for n in range(20))
     TEXT = f"text,label\n{ROWS}"
 
-    def test_most_rows_are_undecodable(self, tmp_path: Path) -> None:
+    def test_most_rows_are_undecodable(self, tmp_path):
         encoding = "cp1252"
         (tmp_path / "a.csv").write_bytes(self.TEXT.encode(encoding))
         with pytest.raises(SourceError, match=r"undecodable_text 20 .*a\.csv, line 2.*--encoding"):
@@ -323,7 +319,7 @@ class TestEncodings:
         assert found.texts[3] == "Grüße aus Köln 3"
         assert found.account.left_out == {}
 
-    def test_a_mixture(self, tmp_path: Path) -> None:
+    def test_a_mixture(self, tmp_path):
         mixed = b"text,label\n" + "Köln,1\n".encode() * 3 + "Köln,1\n".encode("cp1252") * 2
         (tmp_path / "a.csv").write_bytes(mixed)
         found = read_labelled([tmp_path / "a.csv"])
@@ -331,14 +327,14 @@ class TestEncodings:
         assert found.account.first["undecodable_text"] == "a.csv, line 5"
         assert closed(found)
 
-    def test_no_encoding_of_text(self, tmp_path: Path) -> None:
+    def test_no_encoding_of_text(self, tmp_path):
         path = written(tmp_path / "a.csv", self.TEXT)
         for encoding in ("nothing", "hex", "a\0"):
             with pytest.raises(SourceError, match="does not exist; use one such as"):
                 read_labelled([path], encoding=encoding)
 
 
-def test_languages_and_groups(tmp_path: Path) -> None:
+def test_languages_and_groups(tmp_path):
     rows = [
         {"text": "x", "label": 1, "lang": "de", "groups": ["women", " ", None]},
         {"text": "y", "label": 0, "lang": "", "groups": '["men"]'},
@@ -353,7 +349,7 @@ def test_languages_and_groups(tmp_path: Path) -> None:
     assert found.account.left_out == {"malformed_record": 1}
 
 
-def test_damaged_records_are_counted(tmp_path: Path) -> None:
+def test_damaged_records_are_counted(tmp_path):
     text = 'text,label\n"x",1\n\n ,1\ny,\n"two\nlines",0\nonly one\ntext,label\n"o"n,1\n"z",0\n'
     found = read_labelled([written(tmp_path / "a.csv", text)])
     assert found.texts == ("x", "two\nlines", "z")
@@ -363,7 +359,7 @@ def test_damaged_records_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["text", "label"])
-def test_a_missing_column_is_named(column: str, tmp_path: Path) -> None:
+def test_a_missing_column_is_named(column, tmp_path):
     path = written(tmp_path / "a.csv", f"{column},other\n")
     missing = "label" if column == "text" else "text"
     with pytest.raises(
@@ -373,7 +369,7 @@ def test_a_missing_column_is_named(column: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["mind your own business,1", "quillfeather and kettle,0.5"])
-def test_a_first_row_is_never_shown(first: str, tmp_path: Path) -> None:
+def test_a_first_row_is_never_shown(first, tmp_path):
     path = written(tmp_path / "a.csv", f"{first}\nfine,0\n")
     with pytest.raises(SourceError, match=r"no column 'text', 'label'; its first line") as error:
         read_labelled([path])
@@ -393,9 +389,7 @@ def test_a_first_row_is_never_shown(first: str, tmp_path: Path) -> None:
         ("text,label,groups,groups", LabelColumns(groups="groups")),
     ],
 )
-def test_two_columns_of_one_name_are_refused(
-    header: str, columns: LabelColumns, tmp_path: Path
-) -> None:
+def test_two_columns_of_one_name_are_refused(header, columns, tmp_path):
     path = written(tmp_path / "a.csv", f"{header}\n" + "1," * header.count(",") + "1\n")
     with pytest.raises(SourceError, match=r"a\.csv has several columns \w+; rename all but one"):
         read_labelled([path], columns=columns)
@@ -403,7 +397,7 @@ def test_two_columns_of_one_name_are_refused(
     assert read_labelled([other]).texts == ("fine",)
 
 
-def test_a_database_needs_a_query_and_shows_no_password(tmp_path: Path) -> None:
+def test_a_database_needs_a_query_and_shows_no_password(tmp_path):
     with pytest.raises(SourceError, match="--query"):
         read_labelled(["sqlite:///x.db"])
     with pytest.raises(SourceError, match="OperationalError") as caught:
@@ -413,7 +407,7 @@ def test_a_database_needs_a_query_and_shows_no_password(tmp_path: Path) -> None:
         read_labelled(["who://knows:secret@x"], query="SELECT 1")
 
 
-def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_rows(tmp_path):
     found = read_labelled([written(tmp_path / "a.csv", "text,label\n")])
     assert (found.texts, np.asarray(found.labels).size) == ((), 0)
     assert found.account.rows() == [("Header lines", 1, "")]
@@ -445,9 +439,7 @@ STOPS = ("missing_id", "undecodable_text", "malformed_record")
         max_size=30,
     )
 )
-def test_damage_changes_no_other_row_and_the_account_closes(
-    rows: list[tuple[str, str, str, bool]], tmp_path: Path
-) -> None:
+def test_damage_changes_no_other_row_and_the_account_closes(rows, tmp_path):
     expected, lines = [], io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(["id", "text", "label"])

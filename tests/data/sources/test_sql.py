@@ -1,6 +1,5 @@
 import datetime as dt
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ def landed(source: SqlSource, day: dt.date = DAY) -> list[dict]:
 
 
 @pytest.fixture
-def sqlite(tmp_path) -> str:
+def sqlite(tmp_path):
     url = f"sqlite:///{tmp_path / 'forum.db'}"
     run(
         url,
@@ -46,7 +45,7 @@ def sqlite(tmp_path) -> str:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory, services) -> Iterator[str]:
+def postgres(tmp_path_factory, services):
     with embedded(tmp_path_factory.mktemp("forum")) as server:
         url = server.url("forum")
         run(

@@ -1,7 +1,6 @@
 import datetime as dt
 import uuid
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 @pytest.mark.parametrize(
     "missing", [None, float("nan"), np.float32("nan"), pd.NaT, pd.NA, Decimal("NaN"), r"\N"]
 )
-def test_what_is_missing_is_none_for_every_kind_of_value(missing: Any) -> None:
+def test_what_is_missing_is_none_for_every_kind_of_value(missing):
     assert plain(missing) is None
     for convert in (text_of, vote_of, number_of, names_of):
         assert convert(missing) == (None, None)
@@ -47,23 +46,23 @@ def test_what_is_missing_is_none_for_every_kind_of_value(missing: Any) -> None:
         (dt.timedelta(1), ("1 day, 0:00:00", "malformed_record")),
     ],
 )
-def test_typed_values_are_text_or_a_problem(value: Any, expected: tuple[str, str | None]) -> None:
+def test_typed_values_are_text_or_a_problem(value, expected):
     assert text_of(value) == expected
 
 
 @pytest.mark.parametrize("yes", [1, 1.0, True, np.True_, Decimal(1), "1", "1.0", " TRUE ", "Yes",
                                  "ja", "WAHR", b"\x01", b"true"])  # fmt: skip
-def test_votes_for_toxic(yes: Any) -> None:
+def test_votes_for_toxic(yes):
     assert vote_of(yes) == (1, None)
 
 
 @pytest.mark.parametrize("no", [0, -0.0, False, "0", "0.00", "f", "No", "nein", "Falsch", b"\x00"])
-def test_votes_against_it(no: Any) -> None:
+def test_votes_against_it(no):
     assert vote_of(no) == (0, None)
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "maybe", [1], "10", "nan", b"\x02", "0_1", "0_0"])
-def test_what_is_no_vote(value: Any) -> None:
+def test_what_is_no_vote(value):
     assert vote_of(value) == (None, "unreadable_label")
 
 
@@ -72,11 +71,11 @@ def test_what_is_no_vote(value: Any) -> None:
     [("1e-1", 0.1), (" .5 ", 0.5), ("+1", 1), ("１", 1), ("0_1", None), ("1_000", None),
      ("1e1_0", None), ("0x10", None), ("1,5", None), ("1 0", None)],
 )  # fmt: skip
-def test_what_is_a_number(text: str, number: float | None) -> None:
+def test_what_is_a_number(text, number):
     assert number_of(text) == (number, None if number is not None else "unreadable_number")
 
 
-def test_names_are_text_without_missing_ones() -> None:
+def test_names_are_text_without_missing_ones():
     assert names_of(["a", float("nan"), None, 3.0, b"b"]) == (["a", "3", "b"], None)
     assert names_of(np.array(["a", "b"])) == (["a", "b"], None)
     assert names_of('["a", null, "b"]') == (["a", "b"], None)

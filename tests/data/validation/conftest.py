@@ -1,6 +1,5 @@
 """Landed days and scores, made to order."""
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -18,12 +17,12 @@ DAY = date(2026, 1, 5)
 
 
 @pytest.fixture(scope="session")
-def day() -> date:
+def day():
     return DAY
 
 
 @pytest.fixture(scope="session")
-def landed() -> Callable[..., pa.RecordBatch]:
+def landed():
     """Good rows of a day, numbered from `start`, with the given columns instead of good ones."""
 
     def build(rows: int, *, dt: date = DAY, start: int = 0, **columns: list[Any]) -> pa.RecordBatch:
@@ -44,7 +43,7 @@ def landed() -> Callable[..., pa.RecordBatch]:
 
 
 @pytest.fixture(scope="session")
-def validate() -> Callable[..., ValidatedComments]:
+def validate():
     """Validate a landed day of the given batches."""
 
     def run(*batches: pa.RecordBatch, dt: date = DAY, **options: Any) -> ValidatedComments:
@@ -54,7 +53,7 @@ def validate() -> Callable[..., ValidatedComments]:
 
 
 @pytest.fixture(scope="session")
-def usual() -> Callable[..., list[Profile]]:
+def usual():
     """Profiles of trailing days, each of `rows` comments in English without optional columns."""
 
     def run(days: int, rows: int, **missing: int) -> list[Profile]:
@@ -67,7 +66,7 @@ def usual() -> Callable[..., list[Profile]]:
 
 
 @pytest.fixture(scope="session")
-def passed() -> Callable[..., list[ValidationResult]]:
+def passed():
     """Results of the comments of the days before DAY that passed, each of `rows` rows."""
 
     def run(days: int, rows: int) -> list[ValidationResult]:
@@ -83,7 +82,7 @@ def passed() -> Callable[..., list[ValidationResult]]:
 
 
 @pytest.fixture(scope="session")
-def scores() -> Callable[..., pa.RecordBatch]:
+def scores():
     """Scores of the comments of the same ids."""
 
     def build(

@@ -22,7 +22,7 @@ CHRISTMAS = entry("Christmas", "2026-12-24", "2026-12-26")
 
 
 @pytest.fixture
-def load(tmp_path: Path):
+def load(tmp_path):
     def load(text: str | bytes) -> Calendar:
         path = tmp_path / "calendar.toml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -31,7 +31,7 @@ def load(tmp_path: Path):
     return load
 
 
-def test_the_example_of_the_docs_is_read(load) -> None:
+def test_the_example_of_the_docs_is_read(load):
     (example,) = re.findall(r"<!-- calendar -->\n```toml\n(.*?)```", OPS, re.DOTALL)
     calendar = load(example)
     assert [*calendar.days] == [*(date(2026, 12, day) for day in (24, 25, 26)), date(2026, 9, 20)]
@@ -55,14 +55,14 @@ def test_the_example_of_the_docs_is_read(load) -> None:
     ],
 )
 def test_a_day_is_explained_between_the_usual_volume_and_the_expected(
-    load, volume: str, ratio: float, explained: bool
-) -> None:
+    load, volume, ratio, explained
+):
     calendar = load(entry("Event", "2026-05-01", volume=volume))
     assert bool(calendar.explanation(date(2026, 5, 1), ratio)) is explained
     assert not calendar.explanation(date(2026, 5, 2), ratio)
 
 
-def test_an_entry_within_a_longer_one_counts_in_its_place(load) -> None:
+def test_an_entry_within_a_longer_one_counts_in_its_place(load):
     school = entry("School holidays", "2026-12-20", "2027-01-06", "0.7")
     for text in (CHRISTMAS + school, school + CHRISTMAS):
         days = load(text).days
@@ -70,7 +70,7 @@ def test_an_entry_within_a_longer_one_counts_in_its_place(load) -> None:
         assert days[date(2026, 12, 25)] == ("Christmas", 0.3)
 
 
-def test_a_closed_weekday_may_be_empty_and_another_may_not(load) -> None:
+def test_a_closed_weekday_may_be_empty_and_another_may_not(load):
     calendar = load("[weekdays]\nsunday = 0\nfriday = 0.1")
     explained = [bool(calendar.explanation(date(2026, 1, day), 0.0)) for day in range(5, 12)]
     assert explained == [False] * 6 + [True]
@@ -94,7 +94,7 @@ def test_a_closed_weekday_may_be_empty_and_another_may_not(load) -> None:
         ("# Fête".encode("latin-1"), "UnicodeDecodeError"),
     ],
 )
-def test_a_mistake_is_refused_with_the_entry(load, text: str | bytes, message: str) -> None:
+def test_a_mistake_is_refused_with_the_entry(load, text, message):
     with pytest.raises(SettingsError, match=message) as caught:
         load(text)
     assert "MODWATCH_CALENDAR" in str(caught.value)

@@ -383,7 +383,7 @@ def test_real_comments_pass(landed, validate):
     assert checked.result.quarantined == {}
 
 
-def test_models_read_no_character_that_the_rule_of_blank_texts_calls_invisible() -> None:
+def test_models_read_no_character_that_the_rule_of_blank_texts_calls_invisible():
     """Spaces are read, and lone surrogates are rejected as texts that are not UTF-8."""
     characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     suite = json.loads((files(validation) / "suites" / "comments.json").read_text("utf-8"))

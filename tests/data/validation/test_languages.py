@@ -26,14 +26,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("text", "script"), HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_text_has_a_script_and_a_language(text: str, script: str) -> None:
+def test_a_hostile_text_has_a_script_and_a_language(text, script):
     assert scripts(pa.array([text])) == [script]
     (language,) = languages(pa.array([text]))
     assert 2 <= len(language) <= 3
     assert language.isascii()
 
 
-def test_no_text_at_all() -> None:
+def test_no_text_at_all():
     none = pa.array([], pa.string())
     assert (scripts(none), languages(none)) == ([], [])
 
@@ -50,11 +50,11 @@ def test_no_text_at_all() -> None:
         ("저는 그 의견에 전혀 동의하지 않습니다 여러분", "ko"),
     ],
 )
-def test_the_language_of_a_sentence(text: str, language: str) -> None:
+def test_the_language_of_a_sentence(text, language):
     assert languages(pa.array([text])) == [language]
 
 
-def test_real_comments_in_english() -> None:
+def test_real_comments_in_english():
     """Of those with 12 letters or more, 95 % are found to be English, and all are Latin."""
     rows = pd.read_csv(real_data("wikipedia_talk/context_gc.csv.gz"), usecols=["text"], nrows=1_500)
     texts = pa.array(rows["text"].astype(str), pa.string())
@@ -63,7 +63,7 @@ def test_real_comments_in_english() -> None:
     assert scripts(texts).count("Latin") > 0.99 * len(texts)
 
 
-def test_of_a_large_day_some_texts_are_looked_at(landed) -> None:
+def test_of_a_large_day_some_texts_are_looked_at(landed):
     """Also where every second comment is of another feed."""
     size = 40_000
     texts = [LATIN if row % 2 else CYRILLIC for row in range(size)]
@@ -80,7 +80,7 @@ def test_of_a_large_day_some_texts_are_looked_at(landed) -> None:
     assert made["detected_language"] == {}  # the source names the language of each
 
 
-def test_a_day_in_another_script_is_a_warning_and_is_published(landed, validate) -> None:
+def test_a_day_in_another_script_is_a_warning_and_is_published(landed, validate):
     """The bounds are those of languages that the source names."""
     usual = [validate(landed(250, text=[LATIN] * 250, language=[None] * 250)).profile] * 3
     batch = landed(250, text=[CYRILLIC] * 250, language=[None] * 250)

@@ -1,5 +1,4 @@
 import datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,7 @@ MONDAY, TUESDAY, TODAY = DAYS[0], DAYS[1], DAYS[-1]
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path):
     return Lake(root=str(tmp_path / "lake"))
 
 
@@ -50,7 +49,7 @@ def scores(*prob: float, version: str = "3") -> Profile:
     return profile_scores(p, p > 0.5, [version])
 
 
-def test_comments_in_counts(landed) -> None:
+def test_comments_in_counts(landed):
     batches = [
         landed(
             4,
@@ -81,7 +80,7 @@ def test_comments_in_counts(landed) -> None:
     }
 
 
-def test_scores_in_counts() -> None:
+def test_scores_in_counts():
     made = scores(0.0, 0.2, 0.7, 1.0)
     prob = np.array([0.0, 0.2, 0.7, 1.0], np.float32).astype(np.float64)
     assert (made.scores["prob"] == histogram(prob, 1.0)).all()
@@ -92,17 +91,17 @@ def test_scores_in_counts() -> None:
     )
 
 
-def test_a_column_that_is_not_there_is_missing(landed) -> None:
+def test_a_column_that_is_not_there_is_missing(landed):
     made = profile_comments([landed(2).drop_columns(["language"])], invalid([0, 0]))
     assert made.missing["language"] == made.categories["language"]["und"] == 2
 
 
-def test_rows_that_were_not_validated_are_an_error(landed) -> None:
+def test_rows_that_were_not_validated_are_an_error(landed):
     with pytest.raises(CheckError, match="changed during validation"):
         profile_comments([landed(2)], invalid([0]))
 
 
-def test_the_rarest_categories_are_counted_together(landed) -> None:
+def test_the_rarest_categories_are_counted_together(landed):
     names = ["forum"] * 10 + [f"platform {number:03}" for number in range(1_050)]
     made = profile_comments([landed(1_060, platform=names)], invalid([0] * 1_060))
     kept = made.categories["platform"]
@@ -110,7 +109,7 @@ def test_the_rarest_categories_are_counted_together(landed) -> None:
     assert (kept["forum"], kept["platform 000"], kept["(other)"]) == (10, 1, 51)
 
 
-def test_each_part_is_kept_next_to_the_other(lake: Lake, landed) -> None:
+def test_each_part_is_kept_next_to_the_other(lake, landed):
     comments = profile_comments([landed(3)], invalid([0, 1, 0]))
     save_profile(lake, MONDAY, comments=comments)
     assert_same(read_profile(lake, MONDAY), comments)
@@ -122,7 +121,7 @@ def test_each_part_is_kept_next_to_the_other(lake: Lake, landed) -> None:
     assert lake.table("profiles", MONDAY).schema == PROFILES
 
 
-def test_an_empty_day_is_kept_as_empty(lake: Lake) -> None:
+def test_an_empty_day_is_kept_as_empty(lake):
     made = profile_comments([], invalid([]))
     save_profile(lake, MONDAY, comments=made)
     assert (made.comments, made.scored, made.model_version) == (0, 0, None)
@@ -131,12 +130,12 @@ def test_an_empty_day_is_kept_as_empty(lake: Lake) -> None:
     assert_same(read_profile(lake, MONDAY), made)
 
 
-def test_a_day_without_a_profile_is_all_zeros(lake: Lake) -> None:
+def test_a_day_without_a_profile_is_all_zeros(lake):
     assert read_profile(lake, MONDAY).landed == 0
     assert read_profiles(lake, []) == read_profiles(lake, [MONDAY]) == {}
 
 
-def test_asked_days_come_in_order(lake: Lake) -> None:
+def test_asked_days_come_in_order(lake):
     for day in (TUESDAY, DAYS[2], MONDAY):
         save_profile(lake, day, comments=Profile(comments=day.day))
     found = read_profiles(lake, [DAYS[2], MONDAY])
@@ -149,7 +148,7 @@ def put(lake: Lake, day: datetime.date, rows: int, usual: int = 100) -> None:
     lake.replace("drift", day, [drift_rows(day, day_metrics(Profile(comments=rows), before))])
 
 
-def test_five_weeks_and_the_week_a_year_before_are_read(lake: Lake) -> None:
+def test_five_weeks_and_the_week_a_year_before_are_read(lake):
     last_year = [datetime.date(2025, 3, day) for day in range(1, 5)]
     kept = [SPRING - datetime.timedelta(days=35), SPRING, *last_year[1:3]]
     for number, day in enumerate(kept):
@@ -162,7 +161,7 @@ def test_five_weeks_and_the_week_a_year_before_are_read(lake: Lake) -> None:
     assert seasonal_volumes(lake, SPRING, SPRING) == expected
 
 
-def test_a_day_without_a_reference_has_rows_only(lake: Lake) -> None:
+def test_a_day_without_a_reference_has_rows_only(lake):
     assert seasonal_volumes(lake, SPRING, SPRING) == {}
     lake.replace("drift", SPRING, [pa.RecordBatch.from_pylist([], schema=DRIFT)])
     assert seasonal_volumes(lake, SPRING, SPRING) == {}

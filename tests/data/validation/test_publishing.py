@@ -12,11 +12,11 @@ DAY = date(2026, 1, 5)
 
 
 @pytest.fixture
-def checks(tmp_path: Path) -> CheckStore:
+def checks(tmp_path):
     return CheckStore(root=str(tmp_path))
 
 
-def test_a_rejected_day_keeps_its_result_and_names_its_page(checks, landed, validate) -> None:
+def test_a_rejected_day_keeps_its_result_and_names_its_page(checks, landed, validate):
     broken = validate(landed(50), dt=DAY + timedelta(days=1)).result
     assert broken.rejected
     with pytest.raises(DayRejectedError, match=r"quarantined_most.* page is .*01-06/index\.html"):
@@ -26,9 +26,7 @@ def test_a_rejected_day_keeps_its_result_and_names_its_page(checks, landed, vali
     assert "2026-01-06" in (Path(checks.root) / "index.html").read_text()
 
 
-def test_the_page_of_a_day_shows_both_suites_and_the_days_before(
-    checks, landed, validate, passed
-) -> None:
+def test_the_page_of_a_day_shows_both_suites_and_the_days_before(checks, landed, validate, passed):
     for earlier in passed(2, 40):
         publish_result(checks, earlier)
     publish_result(checks, validate(landed(50)).result)
@@ -39,7 +37,7 @@ def test_the_page_of_a_day_shows_both_suites_and_the_days_before(
     assert "From 2026-01-03 to 2026-01-04" in page
 
 
-def test_twice_leaves_the_same_files(checks, landed, validate) -> None:
+def test_twice_leaves_the_same_files(checks, landed, validate):
     def files() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in Path(checks.root).rglob("*.*")}
 

@@ -1,12 +1,9 @@
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from modwatch.common.errors import CheckError, LakeError
-from modwatch.data.validation.comments import ValidatedComments
 from modwatch.data.validation.result import CheckStore, ValidationResult
 from modwatch.data.validation.scores import validate_scores
 
@@ -49,14 +46,12 @@ NEXT = DAY + timedelta(days=1)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CheckStore:
+def store(tmp_path):
     return CheckStore(root=str(tmp_path / "checks"))
 
 
 @pytest.fixture
-def result(
-    validate: Callable[..., ValidatedComments], landed: Callable[..., pa.RecordBatch]
-) -> Callable[..., ValidationResult]:
+def result(validate, landed):
     def make(day: date = DAY, rows: int = 3) -> ValidationResult:
         return validate(landed(rows, dt=day), dt=day).result
 
@@ -67,16 +62,14 @@ def of_scores(day: date) -> ValidationResult:
     return validate_scores([], day=day, comment_ids=[]).result
 
 
-def test_nothing_is_there_at_first(store: CheckStore) -> None:
+def test_nothing_is_there_at_first(store):
     assert store.load("comments", DAY) is None
     assert store.history("comments", [DAY, NEXT]) == []
     assert store.days() == []
     assert store.read_page(DAY) is None
 
 
-def test_a_result_comes_back_as_it_was(
-    store: CheckStore, result: Callable[..., ValidationResult]
-) -> None:
+def test_a_result_comes_back_as_it_was(store, result):
     store.save(result())
     assert store.load("comments", DAY) == result()
     assert store.load("scores", DAY) is None
@@ -85,9 +78,7 @@ def test_a_result_comes_back_as_it_was(
     assert store.load("comments", DAY) == result(rows=4)
 
 
-def test_history_has_the_asked_days_in_their_order(
-    store: CheckStore, result: Callable[..., ValidationResult]
-) -> None:
+def test_history_has_the_asked_days_in_their_order(store, result):
     for day in (NEXT, DAY):
         store.save(result(day))
     days = [DAY - timedelta(days=1), DAY, NEXT]
@@ -95,9 +86,7 @@ def test_history_has_the_asked_days_in_their_order(
     assert store.days() == [DAY, NEXT]
 
 
-def test_a_new_result_on_comments_ends_that_on_scores(
-    store: CheckStore, result: Callable[..., ValidationResult]
-) -> None:
+def test_a_new_result_on_comments_ends_that_on_scores(store, result):
     for day in (DAY, NEXT):
         store.save(of_scores(day))
     store.save(result(DAY))
@@ -105,7 +94,7 @@ def test_a_new_result_on_comments_ends_that_on_scores(
     assert store.load("scores", NEXT) is not None
 
 
-def test_pages_are_kept_by_day_and_whole(store: CheckStore) -> None:
+def test_pages_are_kept_by_day_and_whole(store):
     place = store.save_page(DAY, "<p>été</p>")
     assert place == f"{store.root}/{DAY}/index.html"
     assert store.read_page(DAY) == "<p>été</p>"
@@ -115,9 +104,7 @@ def test_pages_are_kept_by_day_and_whole(store: CheckStore) -> None:
     assert list(Path(store.root).rglob("*.part")) == []
 
 
-def test_a_half_written_file_of_a_killed_process_is_no_result(
-    store: CheckStore, result: Callable[..., ValidationResult]
-) -> None:
+def test_a_half_written_file_of_a_killed_process_is_no_result(store, result):
     store.save(result())
     (Path(store.root) / str(DAY) / "scores.json.part").write_text('{"suite": "sco')
     assert store.load("scores", DAY) is None
@@ -125,25 +112,21 @@ def test_a_half_written_file_of_a_killed_process_is_no_result(
     assert store.load("scores", DAY) == of_scores(DAY)
 
 
-def test_a_damaged_result_is_an_error_that_says_what_to_do(store: CheckStore) -> None:
+def test_a_damaged_result_is_an_error_that_says_what_to_do(store):
     store.save_page(DAY, "")
     (Path(store.root) / str(DAY) / "comments.json").write_text('{"suite": "comments"')
     with pytest.raises(CheckError, match="run the check of its day again"):
         store.load("comments", DAY)
 
 
-def test_an_object_store_url_works_as_a_folder_does(
-    result: Callable[..., ValidationResult],
-) -> None:
+def test_an_object_store_url_works_as_a_folder_does(result):
     store = CheckStore(root="memory://checks-of-a-test/")
     store.save(result())
     assert store.load("comments", DAY) == result()
     assert store.days() == [DAY]
 
 
-def test_an_unusable_place_names_the_setting(
-    tmp_path: Path, result: Callable[..., ValidationResult]
-) -> None:
+def test_an_unusable_place_names_the_setting(tmp_path, result):
     (tmp_path / "file").write_text("not a folder")
     store = CheckStore(root=str(tmp_path / "file"))
     for call in (

@@ -23,9 +23,7 @@ print(sorted({{"httpx", "pandas", "pyarrow", "scipy", "sqlalchemy"}} & set(sys.m
 
 
 @pytest.mark.parametrize(("command", "status"), [("status", 1), ("down", 0)])
-def test_state_and_end_are_reported_without_the_packages_of_the_parts(
-    command: str, status: int, tmp_path: Path
-) -> None:
+def test_state_and_end_are_reported_without_the_packages_of_the_parts(command, status, tmp_path):
     ended = subprocess.run(
         [sys.executable, "-c", CODE.format(status=status), command],
         env={**os.environ, "MODWATCH_HOME": str(tmp_path)},
@@ -38,7 +36,7 @@ def test_state_and_end_are_reported_without_the_packages_of_the_parts(
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_home_that_cannot_be_written_is_stated_in_a_line(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_stated_in_a_line(tmp_path):
     (tmp_path / "file").touch()
     folder = StackFolder(home=tmp_path / "file" / "home")
     with pytest.raises(
@@ -51,9 +49,7 @@ def test_a_home_that_cannot_be_written_is_stated_in_a_line(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("part", ["run", "logs"])
-def test_a_home_whose_folders_cannot_be_written_is_stated_too(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_whose_folders_cannot_be_written_is_stated_too(part, tmp_path, monkeypatch):
     def refuse(**options: Path) -> Any:
         if options["dir"].name == part:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

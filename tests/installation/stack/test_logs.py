@@ -2,12 +2,11 @@
 
 import os
 import time
-from pathlib import Path
 
 from modwatch.installation.stack.logs import remove_old, rotate
 
 
-def test_a_large_log_begins_anew_under_its_writer(tmp_path: Path) -> None:
+def test_a_large_log_begins_anew_under_its_writer(tmp_path):
     log, small = tmp_path / "mlflow.log", tmp_path / "console.log"
     small.write_bytes(b"short\n")
     with log.open("ab", buffering=0) as writer:  # as the programs of a stack write
@@ -23,7 +22,7 @@ def test_a_large_log_begins_anew_under_its_writer(tmp_path: Path) -> None:
     assert not small.with_suffix(".log.1").exists()
 
 
-def test_old_logs_of_tasks_go_with_their_folders(tmp_path: Path) -> None:
+def test_old_logs_of_tasks_go_with_their_folders(tmp_path):
     old, new = (tmp_path / f"dag_id=a/run_id={name}/1.log" for name in ("old", "new"))
     for path in (old, new):
         path.parent.mkdir(parents=True)

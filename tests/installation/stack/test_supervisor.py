@@ -37,7 +37,7 @@ def wait_until(condition, seconds: float = 10) -> bool:
     return False
 
 
-def test_leaving_the_context_stops_every_process_even_a_daemon(tmp_path: Path) -> None:
+def test_leaving_the_context_stops_every_process_even_a_daemon(tmp_path):
     with Stack(logs=tmp_path) as stack:
         stack.start(Service(name="plain", command=SLEEP))
         stack.start(Service(name="daemon", command=STUBBORN))
@@ -45,7 +45,7 @@ def test_leaving_the_context_stops_every_process_even_a_daemon(tmp_path: Path) -
     assert stack.processes() == []
 
 
-def test_the_end_says_how_much_is_left_and_is_measured(tmp_path: Path) -> None:
+def test_the_end_says_how_much_is_left_and_is_measured(tmp_path):
     lines: list[str] = []
     folder = StackFolder(home=tmp_path)
     with folder.held(), Stack(logs=tmp_path, folder=folder, say=lines.append) as stack:
@@ -60,7 +60,7 @@ def test_the_end_says_how_much_is_left_and_is_measured(tmp_path: Path) -> None:
     assert 0 <= folder.usual("stop", default=99) < 90
 
 
-def test_durations_that_cannot_be_read_are_measured_anew(tmp_path: Path) -> None:
+def test_durations_that_cannot_be_read_are_measured_anew(tmp_path):
     folder = StackFolder(home=tmp_path)
     assert folder.usual("stop", default=12) == 12
     (tmp_path / "run").mkdir()
@@ -71,7 +71,7 @@ def test_durations_that_cannot_be_read_are_measured_anew(tmp_path: Path) -> None
     assert (folder.usual("stop", default=12), folder.usual("start", default=12)) == (3.2, 20)
 
 
-def test_a_program_that_stays_is_named_while_it_is_waited_for(tmp_path: Path) -> None:
+def test_a_program_that_stays_is_named_while_it_is_waited_for(tmp_path):
     """It ignores SIGTERM: there is a line after ten seconds, and it is killed after fifteen."""
     lines: list[str] = []
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)"
@@ -82,7 +82,7 @@ def test_a_program_that_stays_is_named_while_it_is_waited_for(tmp_path: Path) ->
     assert stack.processes() == []
 
 
-def test_a_service_that_died_is_named_with_its_log(tmp_path: Path) -> None:
+def test_a_service_that_died_is_named_with_its_log(tmp_path):
     with Stack(logs=tmp_path) as stack:
         stack.start(Service(name="fragile", command=[PYTHON, "-c", "raise SystemExit(3)"]))
         assert wait_until(lambda: _dead(stack))
@@ -100,14 +100,14 @@ def _dead(stack: Stack) -> bool:
     return False
 
 
-def test_a_service_that_never_answers_is_given_up(tmp_path: Path) -> None:
+def test_a_service_that_never_answers_is_given_up(tmp_path):
     with Stack(logs=tmp_path) as stack:
         stack.start(Service(name="mute", command=SLEEP, ready_url="http://127.0.0.1:9"))
         with pytest.raises(StackError, match="mute was not ready within 1 s"):
             stack.wait_ready(timeout=1)
 
 
-def test_a_killed_supervisor_leaves_no_service_behind(tmp_path: Path) -> None:
+def test_a_killed_supervisor_leaves_no_service_behind(tmp_path):
     supervisor = subprocess.Popen(
         [
             PYTHON,
@@ -164,14 +164,14 @@ def worker_of(logs: Path) -> psutil.Process:
     return worker
 
 
-def test_a_worker_that_renamed_itself_is_stopped(tmp_path: Path) -> None:
+def test_a_worker_that_renamed_itself_is_stopped(tmp_path):
     with Stack(logs=tmp_path) as stack:
         stack.start(renamed())
         worker = worker_of(tmp_path)
     assert not worker.is_running() or _zombie(worker.pid)
 
 
-def test_a_renamed_worker_in_a_session_of_its_own_is_stopped(tmp_path: Path) -> None:
+def test_a_renamed_worker_in_a_session_of_its_own_is_stopped(tmp_path):
     with Stack(logs=tmp_path) as stack:
         stack.start(renamed("time.sleep(0.5); os.setsid()"))
         worker = worker_of(tmp_path)
@@ -180,7 +180,7 @@ def test_a_renamed_worker_in_a_session_of_its_own_is_stopped(tmp_path: Path) -> 
     assert not worker.is_running() or _zombie(worker.pid)
 
 
-def test_a_service_that_is_killed_starts_again_without_its_old_workers(tmp_path: Path) -> None:
+def test_a_service_that_is_killed_starts_again_without_its_old_workers(tmp_path):
     lines: list[str] = []
     with Stack(logs=tmp_path, say=lines.append) as stack:
         stack.start(renamed())
@@ -197,14 +197,14 @@ def test_a_service_that_is_killed_starts_again_without_its_old_workers(tmp_path:
     assert any("renamed exited with SIGKILL" in line and "in 1 s" in line for line in lines)
 
 
-def test_a_service_that_may_not_restart_stays_dead(tmp_path: Path) -> None:
+def test_a_service_that_may_not_restart_stays_dead(tmp_path):
     with Stack(logs=tmp_path) as stack:
         stack.start(Service(name="once", command=SLEEP, restart=False))
         os.kill(stack.pid("once"), signal.SIGKILL)
         assert wait_until(lambda: stack.parts()[0].state == "failed")
 
 
-def test_the_next_supervisor_finds_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_the_next_supervisor_finds_what_a_killed_one_left(tmp_path):
     """Its services end with it; a renamed worker of theirs goes on, and is found by its session."""
     code = (
         "import sys, time\nfrom pathlib import Path\n"
@@ -234,7 +234,7 @@ def test_the_next_supervisor_finds_what_a_killed_one_left(tmp_path: Path) -> Non
     assert down(folder, say=print) == f"nothing runs in {tmp_path}"
 
 
-def test_a_session_whose_number_is_another_process_now_is_left_alone() -> None:
+def test_a_session_whose_number_is_another_process_now_is_left_alone():
     mine = session_of(psutil.Process())
     assert mine is not None
     stranger = subprocess.Popen(SLEEP, start_new_session=True)
@@ -250,6 +250,6 @@ def test_a_session_whose_number_is_another_process_now_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_every_signal_to_end_unwinds_like_ctrl_c(which: signal.Signals) -> None:
+def test_every_signal_to_end_unwinds_like_ctrl_c(which):
     with pytest.raises(KeyboardInterrupt), interruptible():
         signal.raise_signal(which)

@@ -1,13 +1,12 @@
 """A small benchmark on the synthetic community, run once a session."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modwatch.models.recipe import Recipe, offline_recipe
+from modwatch.models.recipe import offline_recipe
 from modwatch_lab.benchmark import run_cotomod
 from modwatch_lab.benchmark.corpora import BenchmarkData, benchmark_data
 
@@ -40,19 +39,17 @@ class Finished:
 
 
 @pytest.fixture(scope="session")
-def data() -> BenchmarkData:
+def data():
     return small_data()
 
 
 @pytest.fixture(scope="session")
-def tiny() -> Recipe:
+def tiny():
     return TINY
 
 
 @pytest.fixture(scope="session")
-def finished(
-    data: BenchmarkData, tiny: Recipe, tmp_path_factory: pytest.TempPathFactory
-) -> Finished:
+def finished(data, tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cotomod")
     lines: list[str] = []
     results = run_cotomod(data, tiny, folder, seeds=SEEDS, draws=DRAWS, say=lines.append)
@@ -60,7 +57,7 @@ def finished(
 
 
 @pytest.fixture
-def run_again(data: BenchmarkData, tiny: Recipe) -> Callable[..., tuple[dict[str, Any], list[str]]]:
+def run_again(data, tiny):
     """Return a function that runs one method with one loss and seed in a folder."""
 
     def run(folder: Path, **changes: Any) -> tuple[dict[str, Any], list[str]]:

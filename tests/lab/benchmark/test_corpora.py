@@ -11,7 +11,7 @@ import pytest
 
 from modwatch.common.errors import SourceError
 from modwatch.data.duplicates import near_duplicates
-from modwatch_lab.benchmark.corpora import TEST_PART, BenchmarkData, benchmark_data
+from modwatch_lab.benchmark.corpora import TEST_PART, benchmark_data
 
 WORDS = ["river", "lamp", "stone", "quiet", "marble", "window", "garden", "bridge", "paper", "sun"]
 
@@ -27,7 +27,7 @@ def write_csv(path: Path, header: list[str], rows: list[list[object]]) -> None:
 
 
 @pytest.fixture
-def challenge(tmp_path: Path) -> Path:
+def challenge(tmp_path):
     """The format of the challenge: one test comment is not scored, one is trained on."""
     rows = [[f"a{k}", sentence(k), int(k % 5 == 0), 0, 0, 0, 0, 0] for k in range(30)]
     header = ["id", "comment_text", "toxic", "severe_toxic", "obscene", "threat", "insult",
@@ -41,7 +41,7 @@ def challenge(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def civil(tmp_path: Path) -> Path:
+def civil(tmp_path):
     """The format of CivilComments; the shares of raters are 0.5, 0.7 and 0.8."""
     shares = [0.5, 0.7, 0.8, 0.0]
     path = tmp_path / "all_data.csv"
@@ -50,13 +50,13 @@ def civil(tmp_path: Path) -> Path:
     return path
 
 
-def test_synthetic_comments_need_no_data(data: BenchmarkData) -> None:
+def test_synthetic_comments_need_no_data(data):
     assert len(data.in_domain.texts) == len(data.out_of_domain.texts) == 300
     assert data.in_domain.left_out == {"not_drawn": data.in_domain.available - 300}
     assert data.in_domain.prevalence == data.in_domain.labels.mean()
 
 
-def test_no_training_comment_is_a_duplicate_of_a_tested_one(data: BenchmarkData) -> None:
+def test_no_training_comment_is_a_duplicate_of_a_tested_one(data):
     tested = data.in_domain.texts + data.out_of_domain.texts
     assert not near_duplicates(data.train.texts, tested).any()
     counted = sum(data.train.left_out.values())
@@ -64,7 +64,7 @@ def test_no_training_comment_is_a_duplicate_of_a_tested_one(data: BenchmarkData)
     assert data.train.left_out["near_duplicates_of_tested_comments"] > 0
 
 
-def test_the_complete_corpora(challenge: Path, civil: Path) -> None:
+def test_the_complete_corpora(challenge, civil):
     found = benchmark_data(wikipedia=challenge, civil_comments=civil)
     assert len(found.train.texts) == 29
     assert found.train.left_out == {"exact_duplicates_of_tested_comments": 1}
@@ -74,7 +74,7 @@ def test_the_complete_corpora(challenge: Path, civil: Path) -> None:
     assert found.out_of_domain.labels.tolist() == [0, 0, 1, 0] * 2
 
 
-def test_the_published_parts(tmp_path: Path) -> None:
+def test_the_published_parts(tmp_path):
     for name in ("jigsaw2018", "wikipedia_talk", "civil_comments_cctk"):
         (tmp_path / name).mkdir()
     texts = [sentence(k) for k in range(30)]
@@ -99,7 +99,7 @@ def test_the_published_parts(tmp_path: Path) -> None:
     assert found.out_of_domain.labels.tolist() == [1] * 5 + [0] * 5
 
 
-def test_the_digest_follows_every_part(data: BenchmarkData) -> None:
+def test_the_digest_follows_every_part(data):
     other = benchmark_data("synthetic", train_examples=700, test_examples=301)
     assert data.digest != other.digest
     assert len(data.digest) == 64
@@ -116,6 +116,6 @@ def test_the_digest_follows_every_part(data: BenchmarkData) -> None:
         ({"name": "synthetic", "train_examples": 0}, "--train-examples must be at least 1"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(given: dict[str, object], message: str) -> None:
+def test_what_cannot_be_is_one_sentence(given, message):
     with pytest.raises(SourceError, match=message):
         benchmark_data(**given)  # type: ignore[arg-type]

@@ -17,11 +17,10 @@ from scipy import stats
 from modwatch import statistics as metrics
 from modwatch.common.errors import ModelError
 from modwatch.models.encoder import encode
-from modwatch.models.recipe import LOSSES, METHODS, Recipe
+from modwatch.models.recipe import LOSSES, METHODS
 from modwatch.models.training import train
 from modwatch.statistics.collaboration.collaborative import METRICS, REVIEW_FRACTIONS
 from modwatch_lab.benchmark import paper
-from modwatch_lab.benchmark.corpora import BenchmarkData
 from modwatch_lab.benchmark.evaluation import FINDING_FRACTIONS, TABLE_METRICS, advantage
 from modwatch_lab.benchmark.runs import Bench, Run, complete, planned
 
@@ -52,7 +51,7 @@ def copy_runs(finished: Finished, folder: Path, methods: Sequence[str]) -> None:
             shutil.copy(path, folder / "runs")
 
 
-def test_the_table_has_every_row(finished: Finished) -> None:
+def test_the_table_has_every_row(finished):
     rows = finished.results["table"]
     keys = {tuple(row[name] for name in ("domain", "loss", "method", "metric")) for row in rows}
     assert keys == {
@@ -69,7 +68,7 @@ def test_the_table_has_every_row(finished: Finished) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_figures_are_the_metrics_of_the_stored_scores(finished: Finished, method: str) -> None:
+def test_figures_are_the_metrics_of_the_stored_scores(finished, method):
     for domain in paper.DOMAINS:
         values = []
         for seed in SEEDS:
@@ -97,9 +96,7 @@ def test_figures_are_the_metrics_of_the_stored_scores(finished: Finished, method
 
 
 @pytest.mark.parametrize("method", ["deterministic", "mc_dropout", "sngp", "ensemble"])
-def test_shared_networks_are_those_trained_alone(
-    finished: Finished, data: BenchmarkData, tiny: Recipe, method: str
-) -> None:
+def test_shared_networks_are_those_trained_alone(finished, data, tiny, method):
     bench = Bench(data=data, recipe=tiny, folder=finished.folder)
     recipe = bench.recipe_of(Run(method=method, loss="focal", seed=1))  # type: ignore[arg-type]
     model = train(data.train.texts, data.train.labels.tolist(), recipe=recipe, seed=1)
@@ -110,9 +107,7 @@ def test_shared_networks_are_those_trained_alone(
     assert np.array_equal(stored["in_domain_prob"], alone)
 
 
-def test_kept_runs_are_not_trained_again(
-    finished: Finished, data: BenchmarkData, tiny: Recipe, tmp_path: Path
-) -> None:
+def test_kept_runs_are_not_trained_again(finished, data, tiny, tmp_path):
     from modwatch_lab.benchmark import run_cotomod
 
     folder = shutil.copytree(finished.folder, tmp_path / "copy")
@@ -125,9 +120,7 @@ def test_kept_runs_are_not_trained_again(
 
 
 @pytest.mark.soak
-def test_a_killed_benchmark_goes_on_to_the_same_files(
-    finished: Finished, run_again: RunAgain, tmp_path: Path
-) -> None:
+def test_a_killed_benchmark_goes_on_to_the_same_files(finished, run_again, tmp_path):
     methods = ["deterministic", "mc_dropout", "ensemble", "sngp"]
     copy_runs(finished, tmp_path / "undisturbed", methods)
     _, lines = run_again(tmp_path / "undisturbed", methods=methods)
@@ -163,9 +156,7 @@ run_cotomod(data, TINY, Path(sys.argv[1]), methods=methods, losses=["focal"], se
 """
 
 
-def test_another_configuration_is_kept_apart(
-    finished: Finished, run_again: RunAgain, tiny: Recipe, tmp_path: Path
-) -> None:
+def test_another_configuration_is_kept_apart(finished, run_again, tiny, tmp_path):
     copy_runs(finished, tmp_path, ["deterministic"])
     first, _ = run_again(tmp_path)
     other, lines = run_again(tmp_path, recipe=replace(tiny, learning_rate=1e-3))
@@ -177,9 +168,7 @@ def test_another_configuration_is_kept_apart(
     assert again == first
 
 
-def test_what_has_no_effect_does_not_train_again(
-    finished: Finished, run_again: RunAgain, tiny: Recipe, tmp_path: Path
-) -> None:
+def test_what_has_no_effect_does_not_train_again(finished, run_again, tiny, tmp_path):
     copy_runs(finished, tmp_path, ["deterministic"])
     _, lines = run_again(tmp_path, recipe=replace(tiny, members=7, passes=9))
     assert lines[0].startswith("1 runs, 1 of them kept")
@@ -192,14 +181,7 @@ def test_what_has_no_effect_does_not_train_again(
         *((".npz", damage) for damage in ("missing", "changed")),
     ],
 )
-def test_a_damaged_run_is_trained_again(
-    finished: Finished,
-    data: BenchmarkData,
-    tiny: Recipe,
-    tmp_path: Path,
-    suffix: str,
-    damage: str,
-) -> None:
+def test_a_damaged_run_is_trained_again(finished, data, tiny, tmp_path, suffix, damage):
     (tmp_path / "runs").mkdir()
     bench = Bench(data=data, recipe=tiny, folder=finished.folder, draws=DRAWS)
     path = bench.path(Run(method="deterministic", loss="focal", seed=0))
@@ -221,9 +203,7 @@ def test_a_damaged_run_is_trained_again(
     assert {p.name: p.read_bytes() for p in (tmp_path / "runs").iterdir()} == kept
 
 
-def test_one_seed_has_no_intervals_over_seeds(
-    finished: Finished, run_again: RunAgain, tmp_path: Path
-) -> None:
+def test_one_seed_has_no_intervals_over_seeds(finished, run_again, tmp_path):
     copy_runs(finished, tmp_path, ["deterministic"])
     found, _ = run_again(tmp_path)
     assert {row["low"] for row in found["table"]} == {None}
@@ -231,7 +211,7 @@ def test_one_seed_has_no_intervals_over_seeds(
     assert all(row["comments_low"] is not None for row in found["finding"])
 
 
-def test_no_text_of_a_comment_anywhere(finished: Finished, data: BenchmarkData) -> None:
+def test_no_text_of_a_comment_anywhere(finished, data):
     texts = [
         text
         for part in (data.train, data.in_domain, data.out_of_domain)
@@ -254,6 +234,6 @@ def test_no_text_of_a_comment_anywhere(finished: Finished, data: BenchmarkData) 
         ({"seeds": [-1]}, "--seeds must be at least 0"),
     ],
 )
-def test_what_cannot_be_run_is_one_sentence(given: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_run_is_one_sentence(given, message):
     with pytest.raises(ModelError, match=message):
         planned(**{"methods": METHODS, "losses": LOSSES, "seeds": SEEDS} | given)

@@ -13,28 +13,23 @@ import pytest
 from modwatch.cli.main import main
 from modwatch.models.recipe import METHODS
 from modwatch_lab.benchmark import paper
-from modwatch_lab.benchmark.corpora import BenchmarkData
 from modwatch_lab.benchmark.report import CURVES, render_report
 from modwatch_lab.benchmark.summary import finding_sentences, idle_models
-
-from .conftest import Finished
 
 PAPER = Path(__file__).resolve().parents[4] / "shared" / "papers"
 
 
 @pytest.fixture(scope="module")
-def page(finished: Finished) -> str:
+def page(finished):
     return (finished.folder / "report.html").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def words(page: str) -> str:
+def words(page):
     return unescape(re.sub(r"<[^>]+>", " ", page))
 
 
-def test_the_report_has_every_figure_and_the_paper_next_to_it(
-    finished: Finished, words: str
-) -> None:
+def test_the_report_has_every_figure_and_the_paper_next_to_it(finished, words):
     for row in finished.results["table"]:
         assert f"{row['mean']:.4f}" in words
         assert f"{row['paper']:.4f}" in words
@@ -49,7 +44,7 @@ def test_the_report_has_every_figure_and_the_paper_next_to_it(
         assert sentence in words
 
 
-def test_a_model_that_flags_next_to_nothing_is_named_and_not_praised(finished: Finished) -> None:
+def test_a_model_that_flags_next_to_nothing_is_named_and_not_praised(finished):
     results = json.loads(json.dumps(finished.results))
     domain, loss, method = next(
         (row["domain"], row["loss"], row["method"]) for row in results["table"]
@@ -68,13 +63,13 @@ def test_a_model_that_flags_next_to_nothing_is_named_and_not_praised(finished: F
     assert nothing == 0.5
 
 
-def test_a_picture_for_each_curve_with_its_table(page: str) -> None:
+def test_a_picture_for_each_curve_with_its_table(page):
     assert page.count('<img src="data:image/svg+xml;base64,') == 2 * len(CURVES)
     assert len(re.findall(r'<img [^>]*alt="[^"]{40,}"', page)) == 2 * len(CURVES)
     assert page.count("<summary>Values</summary>") == 2 * len(CURVES)
 
 
-def test_the_page_loads_nothing_and_runs_nothing(page: str) -> None:
+def test_the_page_loads_nothing_and_runs_nothing(page):
     assert "<script" not in page
     assert "style=" not in page.replace("style-src", "")
     assert re.search(r"Content-Security-Policy\" content=\"default-src 'none'", page)
@@ -86,7 +81,7 @@ def here(results: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(aspect)
 
 
-def test_what_differs_follows_what_ran(finished: Finished, data: BenchmarkData) -> None:
+def test_what_differs_follows_what_ran(finished, data):
     results = finished.results
     assert here(results, "Members of an ensemble")["here"] == "2"
     assert here(results, "Passes of Monte Carlo dropout")["here"] == "2"
@@ -113,7 +108,7 @@ def test_what_differs_follows_what_ran(finished: Finished, data: BenchmarkData) 
     assert here(results, "SNGP: kernel")["same"]
 
 
-def test_the_finding_is_stated_by_model() -> None:
+def test_the_finding_is_stated_by_model():
     rows = [
         {"domain": "in_domain", "loss": loss, "method": "sngp", "alpha": alpha, "mean": 0.1,
          "verdict": verdict}
@@ -128,7 +123,7 @@ def test_the_finding_is_stated_by_model() -> None:
     assert sentence.endswith("for 1 of 2 models, not for SNGP (cross-entropy).")
 
 
-def test_published_figures_are_those_of_the_paper() -> None:
+def test_published_figures_are_those_of_the_paper():
     [path] = [*PAPER.glob("000_*.txt")] or [None]
     if path is None:
         pytest.skip("the text of the paper is not here")
@@ -149,7 +144,7 @@ ARGUMENTS = ["benchmark", "cotomod", "--data", "synthetic", "--train-examples", 
              "--seeds", "3", "--max-steps", "3", "--device", "cpu"]  # fmt: skip
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path, capsys):
     folder = tmp_path / "new" / "folder"
     assert main([*ARGUMENTS, "--output", str(folder)]) == 0
     output = capsys.readouterr().out
@@ -169,13 +164,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--device", "tpu"], "the device must be auto, cpu, cuda or cuda:n"),
     ],
 )
-def test_errors_of_the_command_are_one_sentence(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_errors_of_the_command_are_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main([*ARGUMENTS, "--output", str(tmp_path), *arguments]) == 1
     output = capsys.readouterr().err
@@ -183,7 +172,7 @@ def test_errors_of_the_command_are_one_sentence(
     assert output.count("\n") == 1
 
 
-def test_help_does_not_import_torch() -> None:
+def test_help_does_not_import_torch():
     code = "import sys; from modwatch.cli.main import main\n"
     code += "try: main(['benchmark', 'cotomod', '--help'])\n"
     code += "except SystemExit: sys.exit(int('torch' in sys.modules))"

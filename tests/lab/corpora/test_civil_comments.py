@@ -63,7 +63,7 @@ def write(folder: Path, scores: Sequence[Sequence[int] | None], **columns: Seque
     return folder
 
 
-def test_a_comment_is_toxic_if_half_of_all_ratings_say_so(tmp_path: Path):
+def test_a_comment_is_toxic_if_half_of_all_ratings_say_so(tmp_path):
     votes = [[-2, -1, 1], [-1, 1], [-1, 0, 0, 0], [1, 1, -1], [-1, 1, 0]]
     corpus = load("civil_comments_cctk", write(tmp_path, votes))
     assert corpus.items["label"].to_pylist() == [1, 1, 0, 0, 0]
@@ -76,7 +76,7 @@ def test_a_comment_is_toxic_if_half_of_all_ratings_say_so(tmp_path: Path):
     assert len(set(people)) == sum(map(len, votes))
 
 
-def test_comments_come_in_order_of_time_with_the_number_of_their_row(tmp_path: Path):
+def test_comments_come_in_order_of_time_with_the_number_of_their_row(tmp_path):
     times = [START + timedelta(hours=hours) for hours in (2, 0, 1, 0)]
     corpus = load("civil_comments_cctk", write(tmp_path, [[1]] * 4, created_at=times))
     ids = ["cctk-00002", "cctk-00004", "cctk-00003", "cctk-00001"]
@@ -94,7 +94,7 @@ def test_comments_without_ratings_or_without_text_are_left_out_and_counted(tmp_p
     assert corpus.left_out == {"no_rating": 2, "malformed_record": 2}
 
 
-def test_the_country_of_each_rating_where_the_file_has_it(tmp_path: Path):
+def test_the_country_of_each_rating_where_the_file_has_it(tmp_path):
     folder = write(tmp_path, [[1, -1], [1]], country=[[7, 3], None])
     corpus = load("civil_comments_cctk", folder)
     assert corpus.annotators["country"].to_pylist() == ["7", "3", None]
@@ -108,12 +108,12 @@ def test_the_country_of_each_rating_where_the_file_has_it(tmp_path: Path):
         ([[1, 1]], [[4]], "has 2 ratings and 1 countries"),
     ],
 )
-def test_another_format_is_refused(tmp_path: Path, scores, countries, message):
+def test_another_format_is_refused(tmp_path, scores, countries, message):
     with pytest.raises(SourceError, match=message):
         load("civil_comments_cctk", write(tmp_path, scores, country=countries))
 
 
-def test_a_missing_column_and_a_broken_file_are_named(tmp_path: Path):
+def test_a_missing_column_and_a_broken_file_are_named(tmp_path):
     path = tmp_path / "comments_with_ratings.parquet"
     pq.write_table(pa.table({"text": ["private words"]}), path)
     with pytest.raises(SourceError, match="no column 'created_at', 'scores', 'country'") as caught:
@@ -134,7 +134,7 @@ def test_the_published_file():
     assert corpus.left_out == {}
 
 
-def test_a_value_of_another_type_is_refused_without_being_shown(tmp_path: Path):
+def test_a_value_of_another_type_is_refused_without_being_shown(tmp_path):
     path = tmp_path / "comments_with_ratings.parquet"
     columns = {"created_at": ["private words"], "text": ["x"], "scores": [[1]], "country": [[1]]}
     pq.write_table(pa.table(columns), path)

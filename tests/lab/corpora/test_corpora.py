@@ -26,7 +26,7 @@ def test_only_one_corpus_has_a_training_part(tmp_path):
         training_corpus("sbic", tmp_path, set())
 
 
-def test_a_long_table_has_the_labels_in_the_order_in_which_they_were_given() -> None:
+def test_a_long_table_has_the_labels_in_the_order_in_which_they_were_given():
     votes = [
         {"comment_id": "c", "annotator_id": "ann", "label": 1, "round": 1},
         {"comment_id": "c", "annotator_id": "ann", "label": 0, "round": 0},
@@ -44,6 +44,6 @@ def test_a_long_table_has_the_labels_in_the_order_in_which_they_were_given() -> 
     assert annotations.retests.differ.tolist() == [True]
 
 
-def test_a_corpus_without_single_annotations_has_no_long_table() -> None:
+def test_a_corpus_without_single_annotations_has_no_long_table():
     with pytest.raises(SourceError, match="some has no annotations by single annotators"):
         long_table(Corpus.from_rows("some", {}, [{"comment_id": "c", "text": ""}]))

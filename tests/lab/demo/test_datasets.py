@@ -1,5 +1,4 @@
 import datetime
-from pathlib import Path
 
 import pytest
 from published import real_data
@@ -17,9 +16,7 @@ def opened(name: str, monkeypatch: pytest.MonkeyPatch):
     return load_settings().source.open()
 
 
-def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(monkeypatch):
     data, source = demo_data("synthetic"), opened("synthetic", monkeypatch)
     assert data.stream is None
     assert data.expected_prevalence == source.prevalence
@@ -30,7 +27,7 @@ def test_the_synthetic_demo_trains_on_another_time_of_the_same_community(
     assert training.labels.mean() == pytest.approx(source.prevalence, abs=0.02)
 
 
-def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
+def test_gold_is_of_the_history_and_looks_like_all_others():
     from modwatch_lab.community.source import parse_id
 
     data = demo_data("synthetic")
@@ -44,9 +41,7 @@ def test_gold_is_of_the_history_and_looks_like_all_others() -> None:
     assert len({comment.comment_id for comment in gold}) == 200
 
 
-def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_real_demo_replays_every_comment_once_and_trains_on_none(monkeypatch):
     real_data("wikipedia_talk/context_gc.csv.gz")
     data, source = demo_data("wikipedia_talk"), opened("wikipedia_talk", monkeypatch)
     batches = [batch for day in data.day_list() for batch in source.read(day)]
@@ -66,7 +61,7 @@ def test_the_real_demo_replays_every_comment_once_and_trains_on_none(
     assert data.stream().items.column("score").null_count == 0
 
 
-def test_the_synthetic_demo_can_drift_after_a_week(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_synthetic_demo_can_drift_after_a_week(monkeypatch):
     data = demo_data("synthetic", drift=True)
     for variable, value in data.settings.items():
         monkeypatch.setenv(variable, value)
@@ -84,7 +79,7 @@ def test_the_synthetic_demo_can_drift_after_a_week(monkeypatch: pytest.MonkeyPat
         demo_data("wikipedia_talk", drift=True)
 
 
-def test_an_unknown_demo_is_answered_with_the_known_ones() -> None:
+def test_an_unknown_demo_is_answered_with_the_known_ones():
     with pytest.raises(SourceError) as caught:
         demo_data("weather")
     assert str(caught.value) == (
@@ -92,7 +87,7 @@ def test_an_unknown_demo_is_answered_with_the_known_ones() -> None:
     )
 
 
-def test_absent_data_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_absent_data_names_the_setting(monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_DATA", str(tmp_path))
     assert published_data() == tmp_path
     with pytest.raises(SourceError) as caught:
@@ -103,9 +98,7 @@ def test_absent_data_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
     )
 
 
-def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(monkeypatch):
     real_data("civil_comments_cctk/comments_with_ratings.parquet")
     real_data("wikipedia_talk/balanced_test.csv.gz")
     data, source = demo_data("civil_comments"), opened("civil_comments", monkeypatch)
@@ -119,7 +112,7 @@ def test_the_rated_demo_replays_real_days_and_trains_on_none_of_them(
     assert all(row["comment_id"] in ratings.by_comment for day in days for row in day)
 
 
-def test_a_rating_that_is_unsure_does_not_call_a_comment_toxic() -> None:
+def test_a_rating_that_is_unsure_does_not_call_a_comment_toxic():
     items = table(ITEMS, [{"comment_id": "c", "text": "x", "label": 0}])
     votes = [
         {"comment_id": "c", "annotator_id": f"r{n}", "label": label, "round": 0}

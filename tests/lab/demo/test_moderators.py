@@ -3,7 +3,6 @@
 import datetime
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from small_audits import plan_audit
 from sqlalchemy import text
 
-from installation import MONDAY, TUESDAY, Installation, known_labels
+from installation import MONDAY, TUESDAY, known_labels
 from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import AuditProgress, audit_labels
 from modwatch.common.connections import listen
@@ -55,9 +54,7 @@ def audit_of_monday(resources: Resources, **changes: Any) -> None:
 
 
 @pytest.fixture
-def staffed(
-    install_scored: Callable[..., Installation], request: pytest.FixtureRequest
-) -> Iterator[Resources]:
+def staffed(install_scored, request):
     """An installation, with settings as parameters, a day in the queue, a console that answers."""
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -72,7 +69,7 @@ def staffed(
             thread.join(20)
 
 
-def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
+def test_a_shift_works_the_queue_until_it_is_empty(staffed):
     shift = Shift(staffed, create_moderators(staffed.database))
     shift.work()
     state = counts(staffed.database, MONDAY)
@@ -96,9 +93,7 @@ def test_a_shift_works_the_queue_until_it_is_empty(staffed: Resources) -> None:
 
 # Without confirmations: who settled the first is not asked for the second, which then stays.
 @pytest.mark.parametrize("staffed", [{"confirmation_share": 0.0}], indirect=True)
-def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
-    staffed: Resources,
-) -> None:
+def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(staffed):
     people = [replace(person, escalate_rate=0.5) for person in create_moderators(staffed.database)]
     shift = Shift(staffed, people)
     shift.work(leave=4)
@@ -111,7 +106,7 @@ def test_the_lead_settles_what_is_escalated_and_leaves_some_to_a_visitor(
 
 
 @pytest.mark.soak  # tests/review/quality_control queues gold
-def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
+def test_gold_is_met_from_the_second_day_on(staffed):
     gold = demo_data("synthetic").gold()
     assert sorted(comment.label for comment in gold) == [0] * 100 + [1] * 100
     assert add_gold(staffed.database, gold) == 200
@@ -137,7 +132,7 @@ def test_gold_is_met_from_the_second_day_on(staffed: Resources) -> None:
     assert counts(staffed.database, TUESDAY).waiting <= skipped
 
 
-def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
+def test_a_visitor_may_decide_and_not_for_ever(staffed):
     person = authenticate(staffed.database, visitor_token(staffed.database))
     assert (person.pseudonym, person.role, person.reviews) == ("visitor", "lead", True)
     with staffed.database.connect() as connection:
@@ -146,7 +141,7 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed: Resources) -> None:
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
-def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) -> None:
+def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed):
     audit_of_monday(staffed)
     others = counts(staffed.database, MONDAY).waiting - 80
     assert others > 0
@@ -164,9 +159,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed: Resources) 
 
 
 @pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
-def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(
-    staffed: Resources,
-) -> None:
+def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(staffed):
     audit_of_monday(staffed, confirmed_share=1.0)
     contrary = [
         replace(person, false_positive_rate=float(number == 0), false_negative_rate=0.0)

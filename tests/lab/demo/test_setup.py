@@ -3,7 +3,6 @@
 import stat
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ from modwatch.installation.stack.supervisor import Service, Stack
 from modwatch_lab.demo.setup import MemoryGauge, _write_labelled
 
 
-def test_the_gauge_sees_the_memory_of_a_service(tmp_path: Path) -> None:
+def test_the_gauge_sees_the_memory_of_a_service(tmp_path):
     hungry = [sys.executable, "-c", "import time; block = b'x' * 200_000_000; time.sleep(60)"]
     with Stack(logs=tmp_path) as stack, MemoryGauge(stack, every=0.1) as gauge:
         assert _wait_until(lambda: gauge.peak_bytes > 0)
@@ -20,7 +19,7 @@ def test_the_gauge_sees_the_memory_of_a_service(tmp_path: Path) -> None:
         assert _wait_until(lambda: gauge.peak_bytes > before + 150_000_000)
 
 
-def test_texts_are_for_nobody_else(tmp_path: Path) -> None:
+def test_texts_are_for_nobody_else(tmp_path):
     path = tmp_path / "training.jsonl"
     corpus: Any = SimpleNamespace(texts=("one", "two"), labels=(0, 1), groups=())
     for mode in (None, 0o644):  # a new file, and that of an earlier run

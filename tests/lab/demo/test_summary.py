@@ -9,7 +9,7 @@ import pytest
 from lake_days import batch, put_comments, put_scores
 from small_audits import label_everything, plan_audit
 
-from installation import MONDAY, TUESDAY, Installation
+from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest
 from modwatch.data.lake.schemas import LABEL_ERRORS, LABELS, MEASUREMENTS
 from modwatch.installation.resources import Resources, open_resources
@@ -30,22 +30,22 @@ def cell(measured: pd.DataFrame, truth: pd.DataFrame) -> str:
         return summary._cells(measured, truth, resources)[2]
 
 
-def test_an_estimate_stands_with_its_interval_and_the_truth() -> None:
+def test_an_estimate_stands_with_its_interval_and_the_truth():
     assert cell(table(0.9), table(0.95)) == "0.900 [0.800, 1.000] (0.950)"
 
 
-def test_an_insufficient_estimate_is_no_number() -> None:
+def test_an_insufficient_estimate_is_no_number():
     assert cell(table(pd.NA), table(0.95)) == "insufficient (0.950)"
     assert cell(table(np.nan), table(np.nan)) == "insufficient"
     assert cell(table(0.9).iloc[:0], table(0.95)) == "insufficient (0.950)"
 
 
-def test_the_quality_of_a_perfect_ranking_is_one() -> None:
+def test_the_quality_of_a_perfect_ranking_is_one():
     label, prob = np.array([0, 0, 1], np.int8), np.array([0.1, 0.2, 0.9])
     assert summary._quality("perfect", label, prob) == ["perfect", "1.000", "1.000", "3", "1"]
 
 
-def test_the_queue_is_summarised_in_a_line(queue_url: str) -> None:
+def test_the_queue_is_summarised_in_a_line(queue_url):
     with open_resources(Settings(database_url=queue_url)) as resources:
         assert summary._queue(resources.database) == (
             "Review queue: 0 decisions, 0 escalated items adjudicated by a lead. Gold accuracy: "
@@ -97,9 +97,7 @@ def put_window(
         resources.lake.replace(name, day, [made])
 
 
-def test_all_days_stand_corrected_and_uncorrected_next_to_the_truth(
-    small_home: Installation,
-) -> None:
+def test_all_days_stand_corrected_and_uncorrected_next_to_the_truth(small_home):
     with open_resources(small_home.but(review_fraction=0.25).settings) as resources:
         put_day(resources, MONDAY, flagged="11100000", truth="11000001")
         put_day(resources, TUESDAY, flagged="10000000", truth="10000010")
@@ -136,7 +134,7 @@ def rates(n: int) -> dict[str, tuple[tuple[float, ...], int]]:
     }
 
 
-def test_the_legend_has_the_error_rates_of_the_last_window(small: Resources) -> None:
+def test_the_legend_has_the_error_rates_of_the_last_window(small):
     put_window(small, MONDAY, **rates(9), overturned=((1.0, 1.0, 1.0), 9))
     put_window(small, TUESDAY, **rates(40), overturned=((0.15, 0.15, 0.15), 40))
     assert (
@@ -156,7 +154,7 @@ def planned(
     return true_values(resources, plan)
 
 
-def test_the_truth_is_counted_over_all_days(small: Resources) -> None:
+def test_the_truth_is_counted_over_all_days(small):
     put_day(small, MONDAY, flagged="11100000", truth="11000001")
     put_day(small, TUESDAY, flagged="10000000", truth="10000010")
     # Four are flagged and three of them rightly; twelve are not, two of them wrongly.
@@ -178,7 +176,7 @@ def figure(**changes: Any) -> dict[str, Any]:
     ("truth", "within"),
     [(0.7, "yes"), (0.75, "yes"), (0.9, "yes"), (0.69, "no"), (0.91, "no")],
 )
-def test_a_figure_of_the_audit_stands_next_to_the_truth(truth: float, within: str) -> None:
+def test_a_figure_of_the_audit_stands_next_to_the_truth(truth, within):
     assert summary._audit_cells(figure(), truth) == [
         "0.8000 [0.7000, 0.9000]",
         f"{truth:.4f}",
@@ -187,12 +185,12 @@ def test_a_figure_of_the_audit_stands_next_to_the_truth(truth: float, within: st
     ]
 
 
-def test_an_insufficient_figure_of_the_audit_has_no_interval() -> None:
+def test_an_insufficient_figure_of_the_audit_has_no_interval():
     missing = figure(status="insufficient", value=None, low=None, high=None, labels=3)
     assert summary._audit_cells(missing, 0.25) == ["insufficient", "0.2500", "", "3"]
 
 
-def test_without_an_audit_the_summary_says_so(small: Resources) -> None:
+def test_without_an_audit_the_summary_says_so(small):
     assert audit_table(small) == "No audit was carried out."
 
 
@@ -211,7 +209,7 @@ def audited(resources: Resources) -> None:
     resources.audit("demo").estimate()
 
 
-def test_the_table_of_the_audit_says_whether_the_truth_is_within(small: Resources) -> None:
+def test_the_table_of_the_audit_says_whether_the_truth_is_within(small):
     audited(small)
     result = small.audit("demo").result
     heads, _, *rows, _, last = audit_table(small).splitlines()

@@ -1,7 +1,5 @@
 """A saved model of a few hundred weights for the scorers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ RECIPE = offline_recipe(
 
 
 @pytest.fixture(scope="session")
-def scoring_artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scoring_artifact(tmp_path_factory):
     rng = np.random.default_rng(0)
     words = ["river", "lamp", "stone", "quiet", "marble", "window", "grumble", "fizzle"]
     texts = [" ".join(rng.choice(words, rng.integers(1, 20))) for _ in range(200)]

@@ -1,7 +1,6 @@
 """Models that Modwatch did not train: Hugging Face classifiers, pyfuncs, and what is neither."""
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +71,7 @@ def logits(model: BertForSequenceClassification, text: str) -> torch.Tensor:
         ),
     ],
 )
-def test_a_classifier_gives_the_probability_of_its_toxic_class(
-    config: dict[str, Any], prob: Callable[[torch.Tensor], torch.Tensor], tmp_path: Path
-) -> None:
+def test_a_classifier_gives_the_probability_of_its_toxic_class(config, prob, tmp_path):
     model = classifier(tmp_path, **config)
     scorer = open_scorer(tmp_path, model_version="4", threshold=0.3, precision="fp32")
     assert isinstance(scorer, HuggingFaceScorer)
@@ -92,9 +89,7 @@ def test_a_classifier_gives_the_probability_of_its_toxic_class(
     "names",
     [{0: "LABEL_0", 1: "LABEL_1"}, {0: "hate", 1: "insult", 2: "fine"}],
 )
-def test_a_classifier_whose_names_do_not_tell_needs_the_tag(
-    names: dict[int, str], tmp_path: Path
-) -> None:
+def test_a_classifier_whose_names_do_not_tell_needs_the_tag(names, tmp_path):
     model = classifier(tmp_path, id2label=names)
     with pytest.raises(ModelError, match=r"which class of version 1 .* modwatch\.positive_class"):
         open_scorer(tmp_path, model_version="1")
@@ -105,7 +100,7 @@ def test_a_classifier_whose_names_do_not_tell_needs_the_tag(
     assert found.score(TEXTS[:1]).prob == pytest.approx([expected], abs=1e-5)
 
 
-def test_a_class_order_that_changes_between_versions_changes_nothing(tmp_path: Path) -> None:
+def test_a_class_order_that_changes_between_versions_changes_nothing(tmp_path):
     model = classifier(tmp_path / "1", id2label={0: "toxic", 1: "fine"})
     classifier(tmp_path / "2", id2label={0: "fine", 1: "toxic"})
     state = {name: tensor.flip(0) for name, tensor in model.classifier.state_dict().items()}
@@ -153,9 +148,7 @@ def test_a_class_order_that_changes_between_versions_changes_nothing(tmp_path: P
         (["positive", "negative"], None),
     ],
 )
-def test_the_positive_class_is_named_or_unmistakable(
-    names: list[object], expected: int | None
-) -> None:
+def test_the_positive_class_is_named_or_unmistakable(names, expected):
     if expected is None:
         with pytest.raises(ModelError, match="its names do not tell"):
             positive_class(names, None, model_version="1")
@@ -165,9 +158,7 @@ def test_the_positive_class_is_named_or_unmistakable(
 
 
 @pytest.mark.parametrize("close", [0.01, 0.0])
-def test_auto_is_the_precision_of_the_device_if_the_scores_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, close: float
-) -> None:
+def test_auto_is_the_precision_of_the_device_if_the_scores_stay(tmp_path, monkeypatch, close):
     classifier(tmp_path, id2label={0: "fine", 1: "toxic"})
     monkeypatch.setattr("modwatch.models.scoring.foreign._CLOSE", close)
     for fast in (False, True):
@@ -182,7 +173,7 @@ def test_auto_is_the_precision_of_the_device_if_the_scores_stay(
         assert np.array_equal(found["auto"].score(TEXTS).prob, found[auto].score(TEXTS).prob)
 
 
-def test_a_classifier_without_weights_is_refused(tmp_path: Path) -> None:
+def test_a_classifier_without_weights_is_refused(tmp_path):
     classifier(tmp_path, num_labels=1)
     (tmp_path / "model.safetensors").write_bytes(b"half")
     with pytest.raises(ModelError, match="not a Hugging Face classifier"):
@@ -251,19 +242,19 @@ def pyfunc(model: Any, folder: Path, stated: str | None = None) -> PyfuncScorer:
     return scorer
 
 
-def test_a_pyfunc_returns_an_array(tmp_path: Path) -> None:
+def test_a_pyfunc_returns_an_array(tmp_path):
     found = pyfunc(Array(), tmp_path / "model").score(TEXTS)
     assert found.prob == pytest.approx([0.9, 0.1, 0.1, 0.9])
     assert found.model_variance.max() == 0
     assert len(pyfunc(Array(), tmp_path / "again").score([]).prob) == 0
 
 
-def test_a_pyfunc_takes_and_returns_a_frame(tmp_path: Path) -> None:
+def test_a_pyfunc_takes_and_returns_a_frame(tmp_path):
     found = pyfunc(Frame(), tmp_path / "model").score(TEXTS)
     assert found.prob == pytest.approx([0.9, 0.1, 0.1, 0.9])
 
 
-def test_a_pyfunc_gets_texts_whole_and_without_invisible_characters(tmp_path: Path) -> None:
+def test_a_pyfunc_gets_texts_whole_and_without_invisible_characters(tmp_path):
     long = "fine " * 20_000
     found = pyfunc(Array(), tmp_path / "model").score([f"{long}f\u200bo\xadol", f"{long}fine"])
     assert found.prob[0] > 0.5 > found.prob[1]
@@ -283,15 +274,13 @@ def test_a_pyfunc_gets_texts_whole_and_without_invisible_characters(tmp_path: Pa
         (Columns("rude", "other"), "which class of version 2"),
     ],
 )
-def test_a_pyfunc_that_does_not_score_is_named_without_a_text(
-    model: Any, message: str, tmp_path: Path
-) -> None:
+def test_a_pyfunc_that_does_not_score_is_named_without_a_text(model, message, tmp_path):
     with pytest.raises(ModelError, match=message) as caught:
         pyfunc(model, tmp_path / "model").score(TEXTS)
     assert "fool" not in str(caught.value)
 
 
-def test_the_columns_of_a_frame_are_classes(tmp_path: Path) -> None:
+def test_the_columns_of_a_frame_are_classes(tmp_path):
     expected = pytest.approx([0.8, 0.3, 0.3, 0.8])
     assert pyfunc(Columns("Toxic", "non-toxic"), tmp_path / "a").score(TEXTS).prob == expected
     assert pyfunc(Columns("rude", "prob"), tmp_path / "b", "rude").score(TEXTS).prob == expected
@@ -312,15 +301,13 @@ def sklearn_pyfunc(
 @pytest.mark.parametrize(
     "classes", [(0, 1), ("non-toxic", "Toxic"), ("unproblematic", "toxic"), ("clean", "toxic")]
 )
-def test_the_probabilities_of_scikit_learn_are_read_by_the_names_of_classes(
-    tmp_path: Path, classes: tuple[Any, Any]
-) -> None:
+def test_the_probabilities_of_scikit_learn_are_read_by_the_names_of_classes(tmp_path, classes):
     prob = sklearn_pyfunc(tmp_path / "model", classes).score(TEXTS).prob
     assert prob[0] > 0.55
     assert prob[1] < 0.45
 
 
-def test_scikit_learn_with_labels_or_classes_that_do_not_tell_is_refused(tmp_path: Path) -> None:
+def test_scikit_learn_with_labels_or_classes_that_do_not_tell_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r'returns labels.*pyfunc_predict_fn="predict_proba"'):
         sklearn_pyfunc(tmp_path / "a", (0, 1), "predict")
     with pytest.raises(ModelError, match=r"It has bad, ok, and its names do not tell; set the tag"):
@@ -329,20 +316,20 @@ def test_scikit_learn_with_labels_or_classes_that_do_not_tell_is_refused(tmp_pat
     assert found.score(TEXTS[:1]).prob > 0.55
 
 
-def test_a_pyfunc_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+def test_a_pyfunc_that_cannot_be_loaded_is_named(tmp_path):
     mlflow.pyfunc.save_model(tmp_path / "model", python_model=Array(), pip_requirements=[])
     (tmp_path / "model" / "python_model.pkl").write_bytes(b"half")
     with pytest.raises(ModelError, match="could not be loaded as an MLflow pyfunc"):
         open_scorer(tmp_path / "model", model_version="2")
 
 
-def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+def test_what_is_no_model_is_named(tmp_path):
     (tmp_path / "weights.bin").write_bytes(b"?")
     with pytest.raises(ModelError, match="version 9 is no model that can be scored"):
         open_scorer(tmp_path, model_version="9")
 
 
-def test_our_own_model_keeps_its_threshold(scoring_artifact: Path) -> None:
+def test_our_own_model_keeps_its_threshold(scoring_artifact):
     scorer = open_scorer(scoring_artifact, model_version="1", threshold=0.99)
     assert isinstance(scorer, LocalScorer)
     assert scorer.threshold != 0.99

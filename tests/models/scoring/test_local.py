@@ -27,7 +27,7 @@ HOSTILE = ["", "\x00", "🙂", "שלום", "‮x", "\ud800".encode("utf-8", "rep
 
 
 @pytest.fixture(scope="module")
-def scorer(scoring_artifact: Path) -> LocalScorer:
+def scorer(scoring_artifact):
     return LocalScorer(scoring_artifact, model_version="7")
 
 
@@ -41,7 +41,7 @@ def mixed(n: int, seed: int = 0) -> list[str]:
     return [" ".join(rng.choice(words, rng.integers(0, 40))) for _ in range(n)]
 
 
-def test_satisfies_the_interface(scorer: LocalScorer) -> None:
+def test_satisfies_the_interface(scorer):
     as_scorer: Scorer = scorer
     assert as_scorer.model_version == "7"
     assert 0 <= as_scorer.threshold <= 1
@@ -52,9 +52,7 @@ def test_satisfies_the_interface(scorer: LocalScorer) -> None:
 @pytest.mark.filterwarnings("ignore:The `airflow.")
 @pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning")
 @pytest.mark.skipif(not shutil.which("g++"), reason="TorchInductor needs a C++ compiler")
-def test_a_compiled_encoder_gives_the_same_scores(
-    scoring_artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiled_encoder_gives_the_same_scores(scoring_artifact, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     plain, compiled = (
         LocalScorer(scoring_artifact, model_version="7", precision="fp32", compiled=value)
@@ -66,11 +64,11 @@ def test_a_compiled_encoder_gives_the_same_scores(
     assert any(tmp_path.rglob("*.so"))  # it was compiled, not just asked for
 
 
-def test_no_texts_no_predictions(scorer: LocalScorer) -> None:
+def test_no_texts_no_predictions(scorer):
     assert columns(scorer.score([])).shape == (3, 0)
 
 
-def test_predictions_are_float32_in_range(scorer: LocalScorer) -> None:
+def test_predictions_are_float32_in_range(scorer):
     predictions = scorer.score(mixed(50) + HOSTILE)
     for column in columns(predictions):
         assert column.dtype == np.float32
@@ -80,7 +78,7 @@ def test_predictions_are_float32_in_range(scorer: LocalScorer) -> None:
     assert (predictions.model_variance <= 0.25).all()
 
 
-def test_same_texts_same_bits(scorer: LocalScorer, scoring_artifact: Path) -> None:
+def test_same_texts_same_bits(scorer, scoring_artifact):
     texts = mixed(300)
     first = columns(scorer.score(texts))
     again = LocalScorer(scoring_artifact, model_version="7").score(texts)
@@ -89,21 +87,21 @@ def test_same_texts_same_bits(scorer: LocalScorer, scoring_artifact: Path) -> No
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(12)))
-def test_company_and_order_do_not_matter(scorer: LocalScorer, order: list[int]) -> None:
+def test_company_and_order_do_not_matter(scorer, order):
     texts = mixed(12, seed=5)
     alone = np.concatenate([columns(scorer.score([text])) for text in texts], axis=1)
     together = columns(scorer.score([texts[i] for i in order]))
     assert np.abs(together - alone[:, order]).max() <= 1e-6
 
 
-def test_chunks_do_not_matter(scorer: LocalScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_do_not_matter(scorer, monkeypatch):
     texts = mixed(100)
     whole = columns(scorer.score(texts))
     monkeypatch.setattr(scorer_module, "WINDOW", 7)
     assert np.abs(columns(scorer.score(texts)) - whole).max() <= 1e-6
 
 
-def test_a_comment_of_a_megabyte_is_cut(scorer: LocalScorer) -> None:
+def test_a_comment_of_a_megabyte_is_cut(scorer):
     long = "river stone " * 90_000
     predictions = scorer.score([long, long[:5_000]])
     assert predictions.prob[0] == pytest.approx(predictions.prob[1], abs=1e-6)
@@ -111,16 +109,14 @@ def test_a_comment_of_a_megabyte_is_cut(scorer: LocalScorer) -> None:
     assert predictions.uncertainty[0] == 0.25 > predictions.uncertainty[1]
 
 
-def test_bf16_moves_probabilities_little(scorer: LocalScorer, scoring_artifact: Path) -> None:
+def test_bf16_moves_probabilities_little(scorer, scoring_artifact):
     """Stated tolerance of bf16: 0.02 in probability."""
     coarse = LocalScorer(scoring_artifact, model_version="7", precision="bf16")
     texts = mixed(200)
     assert np.abs(coarse.score(texts).prob - scorer.score(texts).prob).max() <= 0.02
 
 
-def test_a_shortage_of_memory_halves_batches_until_it_is_over(
-    scoring_artifact: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shortage_of_memory_halves_batches_until_it_is_over(scoring_artifact, monkeypatch):
     monkeypatch.setattr(devices, "_SUCCESSES", 2)
     scorer = LocalScorer(scoring_artifact, model_version="7")
     texts, most = [text[:30] for text in mixed(200)], scorer.limits
@@ -145,9 +141,7 @@ def test_a_shortage_of_memory_halves_batches_until_it_is_over(
     ("threads", "width", "tokens"),
     [(1, 16, 4_096), (1, 384, 682), (2, 384, 1_365), (1, 4_096, 256), (64, 768, 4_096)],
 )
-def test_batches_of_a_cpu_fit_the_caches_of_its_threads(
-    threads: int, width: int, tokens: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_of_a_cpu_fit_the_caches_of_its_threads(threads, width, tokens, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     encoder = torch.nn.Module()
     encoder.config = BertConfig(hidden_size=width, num_attention_heads=1)  # type: ignore[assignment]
@@ -155,9 +149,7 @@ def test_batches_of_a_cpu_fit_the_caches_of_its_threads(
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_the_encoder_is_in_memory_in_one_precision(
-    precision: local.Precision, scoring_artifact: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_encoder_is_in_memory_in_one_precision(precision, scoring_artifact, monkeypatch):
     loaded = list[weakref.ref[torch.nn.Module]]()
 
     def remembering(folder: Path) -> LoadedModel:
@@ -172,16 +164,16 @@ def test_the_encoder_is_in_memory_in_one_precision(
     assert scorer.score(["river"]).prob.shape == (1,)
 
 
-def test_unknown_precision_is_refused(scoring_artifact: Path) -> None:
+def test_unknown_precision_is_refused(scoring_artifact):
     with pytest.raises(ModelError, match=r"auto, fp32 or bf16, got .fp64"):
         LocalScorer(scoring_artifact, model_version="7", precision="fp64")  # type: ignore[arg-type]
 
 
-def test_missing_artifact_names_the_folder(tmp_path: Path) -> None:
+def test_missing_artifact_names_the_folder(tmp_path):
     with pytest.raises(ModelError, match="nowhere"):
         LocalScorer(tmp_path / "nowhere", model_version="7")
 
 
-def test_interface_does_not_load_torch() -> None:
+def test_interface_does_not_load_torch():
     code = "import sys, modwatch.models.scoring.scorer; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -7,7 +7,6 @@ beginning, was never flagged, and its uncertainty was low.
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 from modwatch.models import encoder
 from modwatch.models.artifact import save
-from modwatch.models.recipe import Recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
 
@@ -43,11 +41,7 @@ HIDDEN: dict[str, Callable[[str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def folder(
-    corpus: tuple[list[str], list[int]],
-    tiny_recipe: Recipe,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def folder(corpus, tiny_recipe, tmp_path_factory):
     """A model that knows the rule of the corpus by heart, and reads 32 subwords."""
     texts, labels = (5 * column for column in corpus)
     model = train(texts, labels, recipe=replace(tiny_recipe, max_length=32, hidden_size=32), seed=1)
@@ -57,33 +51,31 @@ def folder(
 
 
 @pytest.fixture(scope="module")
-def scorer(folder: Path) -> LocalScorer:
+def scorer(folder):
     return LocalScorer(folder, model_version="7")
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_an_insult_in_a_long_text_is_flagged(scorer: LocalScorer, name: str) -> None:
+def test_an_insult_in_a_long_text_is_flagged(scorer, name):
     assert (scorer.score(INSULTS).prob > scorer.threshold).all()
     found = scorer.score([HIDDEN[name](insult) for insult in INSULTS])
     assert (found.prob > scorer.threshold).all()
     assert not found.cut.any()
 
 
-def test_an_insult_is_flagged_wherever_it_stands(scorer: LocalScorer) -> None:
+def test_an_insult_is_flagged_wherever_it_stands(scorer):
     """Also across the border of two passages, which have 16 subwords here."""
     around = words(80).split()
     texts = [" ".join([*around[:k], "old bogwaddle birds", *around[k:]]) for k in range(80)]
     assert (scorer.score(texts).prob > scorer.threshold).all()
 
 
-def test_harmless_long_texts_are_not_all_flagged(scorer: LocalScorer) -> None:
+def test_harmless_long_texts_are_not_all_flagged(scorer):
     found = scorer.score([words(300, seed) for seed in range(50)])
     assert (found.prob > scorer.threshold).mean() < 0.1
 
 
-def test_what_is_not_read_has_the_highest_uncertainty(
-    scorer: LocalScorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_read_has_the_highest_uncertainty(scorer, monkeypatch):
     monkeypatch.setattr(encoder, "MOST_SUBWORDS", 200)
     found = scorer.score([f"{words(300)} fizzlewit", words(100)])
     assert found.prob.max() < scorer.threshold
@@ -91,7 +83,7 @@ def test_what_is_not_read_has_the_highest_uncertainty(
     assert found.uncertainty[0] == 0.25
 
 
-def test_the_three_numbers_are_of_one_passage(scorer: LocalScorer) -> None:
+def test_the_three_numbers_are_of_one_passage(scorer):
     text = f"{words(60)} fizzlewit {words(60, 1)}"
     ((passages, _),) = encoder.encode_passages(scorer.tokenizer, [text], max_length=32)
     each = scorer._predict(passages).columns
@@ -99,9 +91,7 @@ def test_the_three_numbers_are_of_one_passage(scorer: LocalScorer) -> None:
     assert np.abs(found - each[:, [each[0].argmax()]]).max() < 1e-6
 
 
-def test_short_texts_are_scored_as_before(
-    scorer: LocalScorer, corpus: tuple[list[str], list[int]]
-) -> None:
+def test_short_texts_are_scored_as_before(scorer, corpus):
     """Bit for bit: as the batches of their subwords are predicted."""
     texts = list(dict.fromkeys(corpus[0]))
     ids = encoder.encode(scorer.tokenizer, texts, max_length=10**6)
@@ -116,24 +106,20 @@ def test_short_texts_are_scored_as_before(
         max_size=20,
     ),
 )
-def test_invisible_characters_never_change_a_score(
-    scorer: LocalScorer, text: str, signs: list[tuple[int, str]]
-) -> None:
+def test_invisible_characters_never_change_a_score(scorer, text, signs):
     spread = text
     for position, sign in signs:
         spread = spread[:position] + sign + spread[position:]
     assert np.array_equal(scorer.score([text]).columns, scorer.score([spread]).columns)
 
 
-def test_soft_hyphens_flag_no_harmless_text(scorer: LocalScorer) -> None:
+def test_soft_hyphens_flag_no_harmless_text(scorer):
     texts = [words(8, seed) for seed in range(40)]
     hidden = ["\xad".join(text) for text in texts]
     assert np.array_equal(scorer.score(texts).columns, scorer.score(hidden).columns)
 
 
-def test_the_model_card_and_the_facts_count_truncated_texts(
-    corpus: tuple[list[str], list[int]], tiny_recipe: Recipe, tmp_path: Path
-) -> None:
+def test_the_model_card_and_the_facts_count_truncated_texts(corpus, tiny_recipe, tmp_path):
     texts = [*corpus[0], *[words(40)] * 7]
     model = train(texts, [*corpus[1], *[0] * 7], recipe=replace(tiny_recipe, epochs=1), seed=0)
     ids = encoder.encode(model.tokenizer, texts, max_length=16)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,13 +29,13 @@ SECRET = "a secret comment"
 
 
 @pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+def hurry(monkeypatch):
     monkeypatch.setattr(remote, "_PAUSE", 0.01)
     monkeypatch.setattr(remote, "_LONGEST_PAUSE", 0.05)
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry("1", "2", "3")
 
 
@@ -44,7 +43,7 @@ def expected(texts: list[str]) -> list[float]:
     return pytest.approx([len(text) / 1_000 for text in texts])  # type: ignore[return-value]
 
 
-def test_modwatch_s_own_server(registry: Registry) -> None:
+def test_modwatch_s_own_server(registry):
     with running(registry) as url, RemoteScorer(url, model="toxicity") as remote_scorer:
         scorer: Scorer = remote_scorer
         assert scorer.model_version == "1"
@@ -56,7 +55,7 @@ def test_modwatch_s_own_server(registry: Registry) -> None:
         assert scorer.score([]).prob.tolist() == []
 
 
-def test_a_planned_version_scores_whatever_the_alias_says(registry: Registry) -> None:
+def test_a_planned_version_scores_whatever_the_alias_says(registry):
     with running(registry) as url:
         with RemoteScorer(url, model="toxicity", model_version="2") as scorer:
             assert scorer.score(["abc"]).prob.size == 1
@@ -65,12 +64,12 @@ def test_a_planned_version_scores_whatever_the_alias_says(registry: Registry) ->
         assert registry.scorers["1"].batches == []
 
 
-def test_a_version_that_is_not_there_is_no_day(registry: Registry) -> None:
+def test_a_version_that_is_not_there_is_no_day(registry):
     with running(registry) as url, pytest.raises(ModelError, match="404"):
         RemoteScorer(url, model="toxicity", model_version="9")
 
 
-def test_the_token_is_sent_and_a_wrong_one_fails_at_once(registry: Registry) -> None:
+def test_the_token_is_sent_and_a_wrong_one_fails_at_once(registry):
     with running(registry, token=TOKEN) as url:
         with RemoteScorer(url, model="toxicity", token=TOKEN) as scorer:
             assert scorer.score(["ab"]).prob.tolist() == expected(["ab"])
@@ -79,7 +78,7 @@ def test_the_token_is_sent_and_a_wrong_one_fails_at_once(registry: Registry) -> 
                 RemoteScorer(url, model="toxicity", token=token)
 
 
-def test_a_busy_server_is_asked_again(registry: Registry) -> None:
+def test_a_busy_server_is_asked_again(registry):
     scorer = registry.scorers["1"]
     scorer.go.clear()
     with running(registry, most_waiting=130) as url:
@@ -167,7 +166,7 @@ def plain(_: Script, path: str, content: dict[str, Any] | None) -> Any:
     return foreign() if content is None else two_columns(content)
 
 
-def test_anybody_s_server_is_a_deterministic_scorer() -> None:
+def test_anybody_s_server_is_a_deterministic_scorer():
     script = Script(plain)
     with independent(script) as url, RemoteScorer(url, model="hate", threshold=0.2) as scorer:
         assert scorer.model_version == "4"
@@ -181,7 +180,7 @@ def test_anybody_s_server_is_a_deterministic_scorer() -> None:
     }
 
 
-def test_a_server_says_which_comments_were_cut() -> None:
+def test_a_server_says_which_comments_were_cut():
     def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
         cut = {"name": "cut", "datatype": "BOOL", "shape": [-1]}
         known = foreign()
@@ -200,7 +199,7 @@ def test_a_server_says_which_comments_were_cut() -> None:
     assert not found.model_variance.any()
 
 
-def test_a_server_gets_no_invisible_characters() -> None:
+def test_a_server_gets_no_invisible_characters():
     with (
         independent(Script(plain)) as url,
         RemoteScorer(url, model="hate", threshold=0.2) as scorer,
@@ -209,7 +208,7 @@ def test_a_server_gets_no_invisible_characters() -> None:
     assert found.prob[0] == found.prob[1]
 
 
-def test_a_server_that_returns_labels_is_refused() -> None:
+def test_a_server_that_returns_labels_is_refused():
     def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
         if content is None:
             return foreign()
@@ -225,7 +224,7 @@ def test_a_server_that_returns_labels_is_refused() -> None:
             scorer.score(["a", "b"] * 5)
 
 
-def test_a_server_without_versions_is_asked_without() -> None:
+def test_a_server_without_versions_is_asked_without():
     def answer(script: Script, path: str, content: dict[str, Any] | None) -> Any:
         if content is None:
             return foreign(versions=None)
@@ -253,9 +252,7 @@ def silent_about_versions(script: Script, path: str, content: dict[str, Any] | N
     return two_columns(content) | {"model_version": "v2.1"}
 
 
-def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(
-    tmp_path: Path,
-) -> None:
+def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(tmp_path):
     script = Script(silent_about_versions)
     with independent(script) as url:
         settings = Settings(home=tmp_path, scorer=url, scorer_model="hate")
@@ -276,16 +273,14 @@ def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(
     }
 
 
-def test_a_version_that_the_server_does_not_have_is_no_plan(tmp_path: Path) -> None:
+def test_a_version_that_the_server_does_not_have_is_no_plan(tmp_path):
     with independent(Script(silent_about_versions)) as url:
         settings = Settings(home=tmp_path, scorer=url, scorer_model="hate", scorer_version="v3")
         with open_resources(settings) as resources, pytest.raises(ModelError, match="v3 with 404"):
             resources.planned_version()
 
 
-def test_the_password_of_the_url_is_sent_and_neither_logged_nor_shown(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_password_of_the_url_is_sent_and_neither_logged_nor_shown(caplog):
     given = list[str]()
 
     def answer(script: Script, path: str, content: dict[str, Any] | None) -> Any:
@@ -305,14 +300,14 @@ def test_the_password_of_the_url_is_sent_and_neither_logged_nor_shown(
 
 
 @pytest.mark.parametrize("url", ["http://mod:hunt/er2@host", "http://[::1"])
-def test_what_is_no_url_is_named_but_not_shown(url: str) -> None:
+def test_what_is_no_url_is_named_but_not_shown(url):
     with pytest.raises(ModelError, match="MODWATCH_SCORER is no URL") as failed:
         RemoteScorer(url, model="hate")
     assert "hunt" not in str(failed.value)
 
 
 @pytest.mark.parametrize("fault", [(500, {}), (503, b"down"), (429, {"error": "busy"}), None])
-def test_passing_faults_lose_nothing_and_score_nothing_twice(fault: Any) -> None:
+def test_passing_faults_lose_nothing_and_score_nothing_twice(fault):
     scored = list[str]()
 
     def answer(script: Script, path: str, content: dict[str, Any] | None) -> Any:
@@ -329,7 +324,7 @@ def test_passing_faults_lose_nothing_and_score_nothing_twice(fault: Any) -> None
     assert sorted(scored) == sorted(TEXTS)
 
 
-def test_a_server_that_is_started_again_is_found_again() -> None:
+def test_a_server_that_is_started_again_is_found_again():
     script, found = Script(plain), list[Any]()
     with independent(script) as url:
         port = int(url.rsplit(":", 1)[1])
@@ -345,7 +340,7 @@ def test_a_server_that_is_started_again_is_found_again() -> None:
     assert found[0].prob.tolist() == pytest.approx([len(text) / 100 for text in TEXTS])
 
 
-def test_a_lasting_fault_ends_with_a_sentence() -> None:
+def test_a_lasting_fault_ends_with_a_sentence():
     def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
         return foreign() if content is None else (503, SECRET.encode())
 
@@ -359,9 +354,7 @@ def test_a_lasting_fault_ends_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422, 301])
-def test_a_refusal_fails_at_once_and_quotes_nothing(
-    status: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_fails_at_once_and_quotes_nothing(status, caplog):
     def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
         return foreign() if content is None else (status, {"error": SECRET})
 
@@ -418,7 +411,7 @@ def changed(**fields: Any) -> Callable[..., Any]:
         ),
     ],
 )
-def test_a_wrong_answer_is_named(answer: Callable[..., Any], message: str) -> None:
+def test_a_wrong_answer_is_named(answer, message):
     with (
         independent(Script(answer)) as url,
         RemoteScorer(url, model="hate") as scorer,
@@ -445,26 +438,24 @@ def test_a_wrong_answer_is_named(answer: Callable[..., Any], message: str) -> No
         },
     ],
 )
-def test_a_model_that_takes_no_texts_or_gives_no_probability_is_refused(
-    changes: dict[str, Any],
-) -> None:
+def test_a_model_that_takes_no_texts_or_gives_no_probability_is_refused(changes):
     script = Script(lambda *_: foreign(**changes))
     with independent(script) as url, pytest.raises(ModelError, match="must have one input"):
         RemoteScorer(url, model="hate")
 
 
-def test_an_unreachable_server_is_named(free_tcp_port: int) -> None:
+def test_an_unreachable_server_is_named(free_tcp_port):
     with pytest.raises(ModelError, match="cannot be reached"):
         RemoteScorer(f"http://127.0.0.1:{free_tcp_port}", model="hate", patience=0.1)
 
 
 @pytest.fixture
-def free_tcp_port() -> int:
+def free_tcp_port():
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         return int(server.server_port)
 
 
-def test_long_texts_are_sent_in_several_requests() -> None:
+def test_long_texts_are_sent_in_several_requests():
     sizes = list[int]()
 
     def answer(_: Script, path: str, content: dict[str, Any] | None) -> Any:
@@ -482,7 +473,7 @@ def test_long_texts_are_sent_in_several_requests() -> None:
     assert sorted(sizes) == [90_000, 180_000, 180_000, 180_000, 300_000]
 
 
-def test_triton_s_client_drives_modwatch_s_server(registry: Registry) -> None:
+def test_triton_s_client_drives_modwatch_s_server(registry):
     with running(registry) as url:
         client = triton.InferenceServerClient(url.removeprefix("http://"))
         try:

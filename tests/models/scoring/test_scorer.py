@@ -29,7 +29,7 @@ def lengths(ids: Ids) -> Predictions:
 
 
 @given(texts=st.lists(st.text(alphabet="ab", max_size=3), max_size=20), window=st.integers(1, 25))
-def test_order_and_equal_texts(texts: list[str], window: int) -> None:
+def test_order_and_equal_texts(texts, window):
     seen = list[tuple[int, ...]]()
 
     def predict(ids: Ids) -> Predictions:
@@ -45,9 +45,7 @@ def test_order_and_equal_texts(texts: list[str], window: int) -> None:
     assert len(seen) == len(set(texts))
 
 
-def test_the_next_window_is_tokenised_while_the_model_predicts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_next_window_is_tokenised_while_the_model_predicts(monkeypatch):
     monkeypatch.setattr(scorer, "WINDOW", 1)
     begun = {text: threading.Event() for text in "abc"}
 
@@ -64,7 +62,7 @@ def test_the_next_window_is_tokenised_while_the_model_predicts(
 
 
 @pytest.mark.parametrize("fails", ["tokenize", "predict"])
-def test_a_failure_is_raised(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_raised(fails, monkeypatch):
     monkeypatch.setattr(scorer, "WINDOW", 1)
 
     def fail(given: object) -> Predictions:
@@ -75,7 +73,7 @@ def test_a_failure_is_raised(fails: str, monkeypatch: pytest.MonkeyPatch) -> Non
         score_in_windows(["a", "b", "c"], **steps)  # type: ignore[arg-type]
 
 
-def test_two_windows_at_most_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_windows_at_most_are_in_memory(monkeypatch):
     monkeypatch.setattr(scorer, "WINDOW", 10)
     texts = [str(number) for number in range(400)]
 
@@ -90,7 +88,7 @@ def test_two_windows_at_most_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @given(texts=st.lists(st.text(alphabet="ab.!", max_size=9), max_size=20), window=st.integers(1, 9))
-def test_a_text_has_the_prediction_of_its_most_toxic_passage(texts: list[str], window: int) -> None:
+def test_a_text_has_the_prediction_of_its_most_toxic_passage(texts, window):
     def predict(ids: Ids) -> Predictions:
         assert len(ids) <= window
         return lengths(ids)
@@ -104,7 +102,7 @@ def test_a_text_has_the_prediction_of_its_most_toxic_passage(texts: list[str], w
     assert (found.uncertainty[found.cut] == 0.25).all()
 
 
-def test_long_texts_change_no_batch_of_the_others() -> None:
+def test_long_texts_change_no_batch_of_the_others():
     batches = list[Ids]()
 
     def predict(ids: Ids) -> Predictions:
@@ -116,9 +114,7 @@ def test_long_texts_change_no_batch_of_the_others() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 12), st.integers(1, 5))
-def test_windows_have_every_text_once_and_bounded_characters(
-    sizes: list[int], characters: int, window: int
-) -> None:
+def test_windows_have_every_text_once_and_bounded_characters(sizes, characters, window):
     texts = [chr(97 + row) * size for row, size in enumerate(sizes)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "WINDOW", window)

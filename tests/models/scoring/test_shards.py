@@ -1,6 +1,5 @@
 import datetime
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +36,7 @@ def day_of(lengths: list[int]) -> list[pa.RecordBatch]:
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=60), st.integers(1, 20_000))
-def test_each_comment_is_in_exactly_one_shard(lengths: list[int], shard_tokens: int) -> None:
+def test_each_comment_is_in_exactly_one_shard(lengths, shard_tokens):
     day = day_of(lengths)
     found = shards(day, shard_tokens=shard_tokens)
     assert [row for rows in found for row in rows] == list(
@@ -47,7 +46,7 @@ def test_each_comment_is_in_exactly_one_shard(lengths: list[int], shard_tokens: 
 
 
 @given(st.lists(st.integers(0, 5_000), min_size=1, max_size=60), st.integers(1, 20_000))
-def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_tokens: int) -> None:
+def test_as_many_shards_as_the_day_has_subwords_for(lengths, shard_tokens):
     day = day_of(lengths)
     size = subwords(pa.array(["a" * length for length in lengths]))
     found = shards(day, shard_tokens=shard_tokens)
@@ -59,7 +58,7 @@ def test_as_many_shards_as_the_day_has_subwords_for(lengths: list[int], shard_to
     )
 
 
-def test_the_texts_of_a_day_are_not_kept() -> None:
+def test_the_texts_of_a_day_are_not_kept():
     before, most = pa.total_allocated_bytes(), 0
 
     def day() -> Iterator[pa.RecordBatch]:
@@ -73,12 +72,12 @@ def test_the_texts_of_a_day_are_not_kept() -> None:
     assert most < 5_000_000  # a batch has one million, the day 20
 
 
-def test_a_huge_day_has_no_more_shards_than_airflow_maps() -> None:
+def test_a_huge_day_has_no_more_shards_than_airflow_maps():
     assert len(shards(day_of([40] * 3_000), shard_tokens=1)) == 1_000
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**5))
-def test_the_pieces_of_a_shard_are_its_comments(first: int, size: int) -> None:
+def test_the_pieces_of_a_shard_are_its_comments(first, size):
     parts = pieces(range(first, first + size))
     assert list(parts) == list(range(len(parts)))
     assert [place for rows in parts.values() for place in rows] == [*range(first, first + size)]
@@ -98,7 +97,7 @@ class Counting:
 
 
 @given(st.lists(st.lists(st.text(max_size=3), max_size=9), max_size=5))
-def test_equal_texts_of_a_shard_are_scored_once(batches: list[list[str]]) -> None:
+def test_equal_texts_of_a_shard_are_scored_once(batches):
     counting, direct = Counting(), Counting()
     once = ScoresOnce(counting)
     for texts in batches:
@@ -107,7 +106,7 @@ def test_equal_texts_of_a_shard_are_scored_once(batches: list[list[str]]) -> Non
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), unique=True, min_size=1))
-def test_comments_have_digests_of_their_own_whatever_the_batch(rows: list[tuple[str, str]]) -> None:
+def test_comments_have_digests_of_their_own_whatever_the_batch(rows):
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
     day = pa.RecordBatch.from_arrays(columns, ["comment_id", "text"])
     found = digests(day)
@@ -115,7 +114,7 @@ def test_comments_have_digests_of_their_own_whatever_the_batch(rows: list[tuple[
     assert found.tolist() == [digests(day.slice(k, 1))[0] for k in range(len(rows))]
 
 
-def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: Path) -> None:
+def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact):
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     comments = batch(["a", "b", "c"])
     digest = digests(comments)
@@ -135,7 +134,7 @@ def test_rows_of_scores_follow_the_schema_and_the_predictions(scoring_artifact: 
     ]  # fmt: skip
 
 
-def test_a_comment_that_was_cut_is_stored_as_uncertain(scoring_artifact: Path) -> None:
+def test_a_comment_that_was_cut_is_stored_as_uncertain(scoring_artifact):
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     texts = ["river", "river " * 200_000]
     comments = pa.RecordBatch.from_pydict({"comment_id": ["a", "b"], "text": texts})
@@ -144,7 +143,7 @@ def test_a_comment_that_was_cut_is_stored_as_uncertain(scoring_artifact: Path) -
     assert rows["uncertainty"][1] == 0.25
 
 
-def test_an_empty_batch_gives_no_rows(scoring_artifact: Path) -> None:
+def test_an_empty_batch_gives_no_rows(scoring_artifact):
     scorer = LocalScorer(scoring_artifact, model_version="7", threads=1)
     empty = batch(["a"]).slice(0, 0)
     assert score_rows(empty, scorer, day=DAY).num_rows == 0
@@ -160,7 +159,7 @@ def comments(*rows: dict[str, object]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(named, schema=COMMENTS)
 
 
-def test_scores_are_taken_as_they_are() -> None:
+def test_scores_are_taken_as_they_are():
     batch = comments(
         {"prob": 0.9, "model_version": "v7", "flagged": False},
         {"prob": 0.25, "model_version": "v7", "flagged": True},
@@ -177,12 +176,12 @@ def test_scores_are_taken_as_they_are() -> None:
     assert set(scores.column("role").to_pylist()) == {"champion"}
 
 
-def test_a_missing_probability_is_left_to_validation() -> None:
+def test_a_missing_probability_is_left_to_validation():
     scores = own_scores(comments({"model_version": "v7", "flagged": False}), day=DAY)
     assert np.isnan(scores.column("prob").to_numpy()).all()
 
 
-def test_the_first_comment_tells_who_scored_the_day() -> None:
+def test_the_first_comment_tells_who_scored_the_day():
     empty, row = comments(), comments({"model_version": "v7"})
     assert own_version([empty, row]) == "v7"
     assert own_version([comments({})]) is None

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -23,12 +23,12 @@ MODEL = "/v2/models/toxicity"
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry("1", "2", "3")
 
 
 @pytest.fixture
-def client(registry: Registry) -> Iterator[httpx.Client]:
+def client(registry):
     with running(registry) as url, httpx.Client(base_url=url, timeout=60) as opened:
         yield opened
 
@@ -45,7 +45,7 @@ def until(true: object, seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
-def test_health_server_and_model(client: httpx.Client) -> None:
+def test_health_server_and_model(client):
     assert client.get("/v2/health/live").status_code == 200
     assert client.get("/v2/health/ready").status_code == 200
     assert client.get("/v2").json()["extensions"] == ["binary_tensor_data", "classification"]
@@ -60,7 +60,7 @@ def test_health_server_and_model(client: httpx.Client) -> None:
     ]  # fmt: skip
 
 
-def test_before_a_champion_exists_the_server_lives_and_is_not_ready() -> None:
+def test_before_a_champion_exists_the_server_lives_and_is_not_ready():
     with running(Registry()) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert client.get("/v2/health/live").status_code == 200
         assert client.get("/v2/health/ready").status_code == 503
@@ -69,7 +69,7 @@ def test_before_a_champion_exists_the_server_lives_and_is_not_ready() -> None:
         assert "loaded yet" in answer.json()["error"]
 
 
-def test_predictions_are_in_the_order_of_the_texts(client: httpx.Client) -> None:
+def test_predictions_are_in_the_order_of_the_texts(client):
     found = client.post(f"{MODEL}/infer", json=body("a", "abc", "")).json()
     assert found["model_version"] == "1"
     columns = {output["name"]: output["data"] for output in found["outputs"]}
@@ -88,17 +88,13 @@ def test_predictions_are_in_the_order_of_the_texts(client: httpx.Client) -> None
         ("POST", f"{MODEL}/versions/9/infer", 404),
     ],
 )
-def test_what_is_not_there_is_an_error_of_the_protocol(
-    client: httpx.Client, method: str, path: str, status: int
-) -> None:
+def test_what_is_not_there_is_an_error_of_the_protocol(client, method, path, status):
     answer = client.request(method, path, json=body("a") if method == "POST" else None)
     assert answer.status_code == status
     assert [*answer.json()] == ["error"]
 
 
-def test_ten_megabytes_and_ten_thousand_texts_more_than_allowed_are_refused(
-    client: httpx.Client,
-) -> None:
+def test_ten_megabytes_and_ten_thousand_texts_more_than_allowed_are_refused(client):
     answer = client.post(f"{MODEL}/infer", content=b"x" * 10_000_000)
     assert answer.status_code == 413
     many = client.post(f"{MODEL}/infer", json=body(*["a"] * 10_001))
@@ -107,7 +103,7 @@ def test_ten_megabytes_and_ten_thousand_texts_more_than_allowed_are_refused(
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
-def test_a_body_may_be_compressed(client: httpx.Client, pack: Callable[[bytes], bytes]) -> None:
+def test_a_body_may_be_compressed(client, pack):
     packed = pack(json.dumps(body("a", "abc" * 1_000)).encode())
     encoding = {"Content-Encoding": "gzip" if pack is gzip.compress else "deflate"}
 
@@ -122,9 +118,7 @@ def test_a_body_may_be_compressed(client: httpx.Client, pack: Callable[[bytes], 
     assert send(packed, **{"Content-Encoding": "br"}).status_code == 415
 
 
-def test_a_decompression_bomb_is_refused_before_it_is_unpacked(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decompression_bomb_is_refused_before_it_is_unpacked(client, monkeypatch):
     made = list[int]()
 
     class Unpacking:
@@ -145,7 +139,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_unpacked(
     assert sum(made) == serving_app.BODY_LIMIT + 1
 
 
-def test_the_client_of_triton_compresses_and_asks_for_classes(registry: Registry) -> None:
+def test_the_client_of_triton_compresses_and_asks_for_classes(registry):
     text = triton.InferInput("text", [2], "BYTES")
     text.set_data_from_numpy(np.array([b"a" * 900, b"b" * 100], object))
     with running(registry) as url:
@@ -162,9 +156,7 @@ def test_the_client_of_triton_compresses_and_asks_for_classes(registry: Registry
         client.close()
 
 
-def test_a_request_that_does_not_arrive_in_time_is_refused(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_does_not_arrive_in_time_is_refused(client, monkeypatch):
     monkeypatch.setattr(serving_app, "BODY_SECONDS", 0.2)
 
     def slowly() -> Iterator[bytes]:
@@ -177,9 +169,7 @@ def test_a_request_that_does_not_arrive_in_time_is_refused(
     assert client.post(f"{MODEL}/infer", json=body("a")).status_code == 200
 
 
-def test_a_failing_model_is_a_500_without_texts_and_leaves_the_server_alive(
-    client: httpx.Client,
-) -> None:
+def test_a_failing_model_is_a_500_without_texts_and_leaves_the_server_alive(client):
     answer = client.post(f"{MODEL}/infer", json=body("broken"))
     assert answer.status_code == 500
     assert "broken" not in answer.text
@@ -187,8 +177,8 @@ def test_a_failing_model_is_a_500_without_texts_and_leaves_the_server_alive(
 
 
 def test_an_error_that_no_one_expects_is_a_500_and_no_text_of_it_is_logged(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+    registry, monkeypatch, caplog
+):
     def fail(texts: list[str]) -> None:
         raise RuntimeError(f"cannot read {texts}")
 
@@ -201,7 +191,7 @@ def test_an_error_that_no_one_expects_is_a_500_and_no_text_of_it_is_logged(
     assert "secret" not in answer.text + caplog.text
 
 
-def test_texts_of_clients_that_have_left_are_not_scored(registry: Registry) -> None:
+def test_texts_of_clients_that_have_left_are_not_scored(registry):
     scorer = registry.scorers["1"]
     scorer.go.clear()
     with running(registry) as url, httpx.Client(base_url=url, timeout=60) as client:
@@ -217,7 +207,7 @@ def test_texts_of_clients_that_have_left_are_not_scored(registry: Registry) -> N
     assert scorer.batches == [["first"], ["last"]]
 
 
-def test_a_token_is_asked_for_except_by_health(registry: Registry) -> None:
+def test_a_token_is_asked_for_except_by_health(registry):
     with (
         running(registry, token=TOKEN) as url,
         httpx.Client(base_url=url, timeout=60) as client,
@@ -233,7 +223,7 @@ def test_a_token_is_asked_for_except_by_health(registry: Registry) -> None:
         assert client.post(f"{MODEL}/infer", json=body("a"), headers=right).status_code == 200
 
 
-def test_under_load_requests_are_refused_with_a_time_to_wait(registry: Registry) -> None:
+def test_under_load_requests_are_refused_with_a_time_to_wait(registry):
     scorer = registry.scorers["1"]
     scorer.go.clear()
     with running(registry, most_waiting=5) as url, ThreadPoolExecutor(2) as pool:
@@ -250,9 +240,7 @@ def test_under_load_requests_are_refused_with_a_time_to_wait(registry: Registry)
         assert asked.result().status_code == waits.result().status_code == 200
 
 
-def test_the_alias_moves_without_a_failed_request(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_alias_moves_without_a_failed_request(registry, monkeypatch):
     monkeypatch.setattr(serving_app, "_FOLLOW_SECONDS", 0.05)
     stop, answers = threading.Event(), list[tuple[int, str]]()
     with running(registry) as url:
@@ -276,8 +264,8 @@ def test_the_alias_moves_without_a_failed_request(
 
 
 def test_a_day_planned_with_a_version_is_scored_by_it_after_the_alias_has_moved(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    registry, monkeypatch
+):
     monkeypatch.setattr(serving_app, "_FOLLOW_SECONDS", 0.05)
     with running(registry) as url, httpx.Client(base_url=url, timeout=60) as client:
         for champion in ("2", "3"):
@@ -289,9 +277,7 @@ def test_a_day_planned_with_a_version_is_scored_by_it_after_the_alias_has_moved(
         assert len(client.get(MODEL).json()["versions"]) == 2
 
 
-def test_a_champion_that_cannot_be_loaded_leaves_the_current_one(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_champion_that_cannot_be_loaded_leaves_the_current_one(registry, monkeypatch):
     monkeypatch.setattr(serving_app, "_FOLLOW_SECONDS", 0.05)
     with running(registry) as url, httpx.Client(base_url=url, timeout=60) as client:
         registry.champion = "9"
@@ -301,8 +287,8 @@ def test_a_champion_that_cannot_be_loaded_leaves_the_current_one(
 
 
 def test_a_champion_whose_loading_fails_in_any_way_does_not_end_the_following(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    registry, monkeypatch
+):
     monkeypatch.setattr(serving_app, "_FOLLOW_SECONDS", 0.05)
     opened = registry.open
 
@@ -318,7 +304,7 @@ def test_a_champion_whose_loading_fails_in_any_way_does_not_end_the_following(
         until(lambda: client.get(MODEL).json()["versions"][-1] == "2")
 
 
-def test_metrics_count_texts_subwords_and_requests(client: httpx.Client) -> None:
+def test_metrics_count_texts_subwords_and_requests(client):
     client.post(f"{MODEL}/infer", json=body("a", "bcd"))
     client.post(f"{MODEL}/infer", json=body("broken"))
     text = client.get("/metrics").text

@@ -47,7 +47,7 @@ async def held_up(
     return scorer, batcher, task
 
 
-def test_requests_share_a_batch_and_get_their_own_texts_back() -> None:
+def test_requests_share_a_batch_and_get_their_own_texts_back():
     async def work() -> None:
         scorer, batcher, first = await held_up(["first"], most_waiting=1_000)
         requests = [["a" * k] * k for k in range(1, 6)]
@@ -67,7 +67,7 @@ def test_requests_share_a_batch_and_get_their_own_texts_back() -> None:
     run(work())
 
 
-def test_a_large_request_does_not_hold_up_a_small_one() -> None:
+def test_a_large_request_does_not_hold_up_a_small_one():
     async def work() -> None:
         scorer, batcher, large = await held_up(["x" * 500] * 5_000, most_waiting=10_000)
         small = asyncio.create_task(batcher.score(["y"]))
@@ -81,7 +81,7 @@ def test_a_large_request_does_not_hold_up_a_small_one() -> None:
     run(work())
 
 
-def test_no_texts_no_batch() -> None:
+def test_no_texts_no_batch():
     async def work() -> None:
         batcher = batcher_of(LengthScorer("1"), most_waiting=10)
         assert (await batcher.score([])).prob.tolist() == []
@@ -90,7 +90,7 @@ def test_no_texts_no_batch() -> None:
     run(work())
 
 
-def test_too_many_waiting_texts_are_refused_until_they_are_scored() -> None:
+def test_too_many_waiting_texts_are_refused_until_they_are_scored():
     async def work() -> None:
         scorer, batcher, first = await held_up(["a"], most_waiting=10)
         second = asyncio.create_task(batcher.score(["b"] * 8))
@@ -116,7 +116,7 @@ class ClockedScorer(LengthScorer):
         return found
 
 
-def test_the_time_to_wait_is_that_of_the_waiting_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_to_wait_is_that_of_the_waiting_texts(monkeypatch):
     scorer = ClockedScorer("1")
     monkeypatch.setattr(batching, "time", SimpleNamespace(perf_counter=lambda: scorer.clock))
 
@@ -145,7 +145,7 @@ def test_the_time_to_wait_is_that_of_the_waiting_texts(monkeypatch: pytest.Monke
     run(work())
 
 
-def test_too_many_waiting_characters_are_refused_until_they_are_scored() -> None:
+def test_too_many_waiting_characters_are_refused_until_they_are_scored():
     async def work() -> None:
         scorer, batcher, first = await held_up(["a"], most_characters=1_000)
         second = asyncio.create_task(batcher.score(["b" * 400] * 2))
@@ -171,7 +171,7 @@ def test_too_many_waiting_characters_are_refused_until_they_are_scored() -> None
     run(work())
 
 
-def test_a_request_alone_may_be_larger_than_what_may_wait() -> None:
+def test_a_request_alone_may_be_larger_than_what_may_wait():
     async def work() -> None:
         batcher = batcher_of(LengthScorer("1"), most_waiting=10, most_characters=50)
         assert len((await batcher.score(["a"] * 100)).prob) == 100
@@ -179,7 +179,7 @@ def test_a_request_alone_may_be_larger_than_what_may_wait() -> None:
     run(work())
 
 
-def test_a_failure_is_that_of_its_batch_alone() -> None:
+def test_a_failure_is_that_of_its_batch_alone():
     async def work() -> None:
         scorer = LengthScorer("1")
         batcher = batcher_of(scorer, most_waiting=1_000)
@@ -192,7 +192,7 @@ def test_a_failure_is_that_of_its_batch_alone() -> None:
     run(work())
 
 
-def test_texts_that_no_one_waits_for_any_more_are_not_scored() -> None:
+def test_texts_that_no_one_waits_for_any_more_are_not_scored():
     async def work() -> None:
         scorer, batcher, first = await held_up(["first"], most_waiting=1_000)
         left = asyncio.create_task(batcher.score(["left"] * 5))
@@ -208,7 +208,7 @@ def test_texts_that_no_one_waits_for_any_more_are_not_scored() -> None:
     run(work())
 
 
-def test_closing_waits_for_what_was_accepted() -> None:
+def test_closing_waits_for_what_was_accepted():
     async def work() -> None:
         scorer, batcher, asked = await held_up(["a"], most_waiting=1_000)
         closing = asyncio.create_task(batcher.close())
@@ -241,7 +241,7 @@ class Overlapping(LengthScorer):
         return found
 
 
-def test_a_full_batch_is_tokenized_while_another_one_is_predicted() -> None:
+def test_a_full_batch_is_tokenized_while_another_one_is_predicted():
     async def work() -> None:
         scorer, reports = Overlapping("1"), list[tuple[int, int, float]]()
         batcher = batcher_of(scorer, report=lambda *given: reports.append(given))
@@ -255,7 +255,7 @@ def test_a_full_batch_is_tokenized_while_another_one_is_predicted() -> None:
     run(work())
 
 
-def test_a_batch_that_is_not_full_waits_for_the_one_in_progress() -> None:
+def test_a_batch_that_is_not_full_waits_for_the_one_in_progress():
     async def work() -> None:
         scorer = Overlapping("1")
         batcher = batcher_of(scorer)
@@ -272,7 +272,7 @@ def test_a_batch_that_is_not_full_waits_for_the_one_in_progress() -> None:
     run(work())
 
 
-def test_batches_are_reported() -> None:
+def test_batches_are_reported():
     async def work() -> None:
         reports = list[tuple[int, int, float]]()
         batcher = batcher_of(LengthScorer("1"), most_waiting=9, report=lambda *a: reports.append(a))

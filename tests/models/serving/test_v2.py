@@ -39,13 +39,13 @@ def binary(texts: list[bytes], size: int | None = None) -> tuple[bytes, str]:
 
 
 @given(texts=st.lists(st.text(st.characters(codec="utf-8")), max_size=5))
-def test_texts_come_in_json_and_binary(texts: list[str]) -> None:
+def test_texts_come_in_json_and_binary(texts):
     assert parsed(request(texts)) == texts
     body, length = binary([text.encode() for text in texts])
     assert parse_request(body, length, most=100).texts == texts
 
 
-def test_a_column_of_texts_is_a_list() -> None:
+def test_a_column_of_texts_is_a_list():
     column = request(TEXTS, shape=[4, 1], data=[[text] for text in TEXTS])
     assert parsed(column) == parsed(request(TEXTS, shape=[4, 1])) == TEXTS
 
@@ -86,7 +86,7 @@ def classes(name: str, count: object) -> dict[str, object]:
         (request([SECRET]) | {"outputs": [classes("prob", "2")]}, "a number of classes"),
     ],
 )
-def test_what_is_no_request_is_refused_without_its_texts(content: object, message: str) -> None:
+def test_what_is_no_request_is_refused_without_its_texts(content, message):
     with pytest.raises(RequestError, match=message) as refused:
         parsed(content)
     assert refused.value.status == 400
@@ -94,7 +94,7 @@ def test_what_is_no_request_is_refused_without_its_texts(content: object, messag
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 100_000])
-def test_what_is_no_json_is_refused(body: bytes) -> None:
+def test_what_is_no_json_is_refused(body):
     with pytest.raises(RequestError, match="JSON in UTF-8"):
         parse_request(body, None, most=1)
 
@@ -103,14 +103,14 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
     ("texts", "size", "message"),
     [([b"\xff"], None, "not valid UTF-8"), ([b"abc"], 3, "binary_data_size")],
 )
-def test_bad_binary_texts_are_refused(texts: list[bytes], size: int | None, message: str) -> None:
+def test_bad_binary_texts_are_refused(texts, size, message):
     body, length = binary(texts, size)
     with pytest.raises(RequestError, match=message):
         parse_request(body, length, most=10)
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3, 5])
-def test_binary_texts_that_end_early_are_refused(kept: int) -> None:
+def test_binary_texts_that_end_early_are_refused(kept):
     data = (struct.pack("<I", 9) + b"too short")[:kept]
     tensor = {"name": "text", "datatype": "BYTES", "shape": [1]}
     tensor["parameters"] = {"binary_data_size": kept}
@@ -120,12 +120,12 @@ def test_binary_texts_that_end_early_are_refused(kept: int) -> None:
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1000000", "9" * 5_000])
-def test_a_wrong_length_of_the_header_is_refused(length: str) -> None:
+def test_a_wrong_length_of_the_header_is_refused(length):
     with pytest.raises(RequestError, match=JSON_LENGTH):
         parse_request(b"{}", length, most=1)
 
 
-def test_too_many_texts_are_refused() -> None:
+def test_too_many_texts_are_refused():
     with pytest.raises(RequestError, match="at most 2") as refused:
         parsed(request(["a"] * 3), most=2)
     assert refused.value.status == 413
@@ -138,7 +138,7 @@ def answered(content: dict[str, object], n: int = 3) -> tuple[dict[str, object],
     return json.loads(body[:length]), body[length:]
 
 
-def test_a_response_has_every_output_unless_some_are_wanted() -> None:
+def test_a_response_has_every_output_unless_some_are_wanted():
     found, rest = answered(request(["a", "b", "c"]) | {"id": "42"})
     assert rest == b""
     assert {key: found[key] for key in ("model_name", "model_version", "id", "parameters")} == {
@@ -160,7 +160,7 @@ def test_a_response_has_every_output_unless_some_are_wanted() -> None:
     assert "id" not in few
 
 
-def test_outputs_may_be_binary() -> None:
+def test_outputs_may_be_binary():
     wanted = [{"name": "prob", "parameters": {"binary_data": True}}, {"name": "uncertainty"}]
     found, rest = answered(request(["a", "b", "c"]) | {"outputs": wanted})
     assert np.frombuffer(rest, "<f4").tolist() == [0, 0.5, 1]

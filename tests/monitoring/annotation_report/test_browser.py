@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser
 
 from modwatch.common.account import Account
 from modwatch.monitoring.annotation_report import (
@@ -45,7 +44,7 @@ def written(tmp_path):
     return write_report(report, tmp_path / "out", more=[rows_section(table)])
 
 
-def test_it_is_accessible_fits_and_loads_nothing(chromium: Browser, written):
+def test_it_is_accessible_fits_and_loads_nothing(chromium, written):
     for width, theme in SCREENS:
         complaints: list[str] = []
         requests: list[str] = []

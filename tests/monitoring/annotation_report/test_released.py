@@ -15,7 +15,7 @@ GROUPINGS = ["gender", "gender,age"]
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     """Return a file of 12 women, 10 of them in their 20s, and 12 such men."""
     rng, people, items = np.random.default_rng(0), 24, 40
     number = np.tile(np.arange(people), items)
@@ -40,7 +40,7 @@ def names(file: Path, groups: list[str]) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("order", [GROUPINGS, GROUPINGS[::-1]])
-def test_two_reports_tell_of_no_few_people(file: Path, order: list[str]) -> None:
+def test_two_reports_tell_of_no_few_people(file, order):
     """Women of all ages less those in their 20s would be two women."""
     (first,), (second,) = names(file, order[:1]), names(file, order[1:])
     assert len(first) > 0
@@ -48,19 +48,19 @@ def test_two_reports_tell_of_no_few_people(file: Path, order: list[str]) -> None
     assert names(file, order) == [first, second]
 
 
-def test_a_report_that_is_made_again_is_the_same(file: Path) -> None:
+def test_a_report_that_is_made_again_is_the_same(file):
     kept = file.with_name("mine.csv.groups.json")
     assert names(file, ["gender"]) == names(file, ["gender"]) == [("man", "woman")]
     assert json.loads(kept.read_text())["groups"] == {"gender": ["man", "woman"]}
     assert names(file, []) == []
 
 
-def test_without_groups_nothing_is_kept(file: Path) -> None:
+def test_without_groups_nothing_is_kept(file):
     report_of_file(file, [])
     assert not file.with_name("mine.csv.groups.json").exists()
 
 
-def test_another_content_minimum_or_reading_is_refused(file: Path) -> None:
+def test_another_content_minimum_or_reading_is_refused(file):
     names(file, ["gender"])
     for options in ({"minimum": 6}, {"reading": {"classes": ["1", "0"]}}):
         with pytest.raises(SourceError, match="or a minimum of 5"):
@@ -70,9 +70,7 @@ def test_another_content_minimum_or_reading_is_refused(file: Path) -> None:
         report_of_file(file, ["age"])
 
 
-def test_the_command_names_what_it_cannot_keep_or_read(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_names_what_it_cannot_keep_or_read(file, capsys):
     kept = file.with_name("mine.csv.groups.json")
     kept.write_text("half a fi")
     command = ["annotations", "report", str(file), "--group", "gender"]

@@ -1,36 +1,32 @@
 """Installations without a model, whose alerts go to a real server."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from receivers import Webhook, webhook
+from receivers import webhook
 
-from conftest import Registry
 from installation import Installation
-from modwatch.installation.resources import Resources, open_resources
+from modwatch.installation.resources import open_resources
 from monitoring.incidents.evenings import RULES, to
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
 @pytest.fixture(scope="session")
-def empty_mlflow(unmanned: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
+def empty_mlflow(unmanned, tmp_path_factory):
     """An MLflow without runs; alerts link to it."""
     return unmanned.copy(tmp_path_factory.mktemp("alerts") / "mlflow")
 
 
 @pytest.fixture
-def server() -> Iterator[Webhook]:
+def server():
     with webhook() as running:
         yield running
 
 
 @pytest.fixture
-def with_defaults(tmp_path: Path, queue_url: str, empty_mlflow: str) -> Installation:
+def with_defaults(tmp_path, queue_url, empty_mlflow):
     """An installation with the rules of Modwatch, without channels."""
     return Installation(
         values={
@@ -44,21 +40,21 @@ def with_defaults(tmp_path: Path, queue_url: str, empty_mlflow: str) -> Installa
 
 
 @pytest.fixture
-def home(with_defaults: Installation, tmp_path: Path) -> Installation:
+def home(with_defaults, tmp_path):
     """The same with one rule."""
     (tmp_path / "rules.toml").write_text(RULES)
     return with_defaults.but(alert_rules=tmp_path / "rules.toml")
 
 
 @pytest.fixture
-def resources(home: Installation, server: Webhook) -> Iterator[Resources]:
+def resources(home, server):
     """The opened installation with one rule, whose alerts go to `server`."""
     with open_resources(home.but(**to(server)).settings) as opened:
         yield opened
 
 
 @pytest.fixture
-def by_defaults(with_defaults: Installation, server: Webhook) -> Iterator[Resources]:
+def by_defaults(with_defaults, server):
     """The opened installation with the rules of Modwatch, whose alerts go to `server`."""
     with open_resources(with_defaults.but(**to(server)).settings) as opened:
         yield opened

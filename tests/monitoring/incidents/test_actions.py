@@ -49,7 +49,7 @@ def accepted(by_defaults: Resources, last: int, note: str = "new platform") -> N
     deliver(by_defaults.database, by_defaults.alert_channels)
 
 
-def test_an_incident_has_a_person_and_a_history(by_defaults: Resources, server: Webhook) -> None:
+def test_an_incident_has_a_person_and_a_history(by_defaults, server):
     fall(by_defaults)
     for action in (
         Action(incident="quality", action="acknowledge", person="lea"),
@@ -73,7 +73,7 @@ def test_an_incident_has_a_person_and_a_history(by_defaults: Resources, server: 
     assert sent(server) == ["opened"]
 
 
-def test_bad_input_is_refused_and_stores_nothing(by_defaults: Resources) -> None:
+def test_bad_input_is_refused_and_stores_nothing(by_defaults):
     fall(by_defaults)
     plain = {"incident": "quality", "action": "acknowledge", "person": "lea"}
     for changes, message in (
@@ -89,9 +89,7 @@ def test_bad_input_is_refused_and_stores_nothing(by_defaults: Resources) -> None
     assert [entry.what for entry in history(by_defaults.database).entries] == ["opened"]
 
 
-def test_a_silenced_incident_is_reported_of_when_the_silence_is_over(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_a_silenced_incident_is_reported_of_when_the_silence_is_over(by_defaults, server):
     fall(by_defaults)
     today = datetime.datetime.now(datetime.UTC).date()
     silence = {"incident": "quality", "action": "silence", "person": "lea"}
@@ -109,9 +107,7 @@ def test_a_silenced_incident_is_reported_of_when_the_silence_is_over(
     assert open_incidents(by_defaults.database) == []
 
 
-def test_an_accepted_level_ends_the_incident_and_is_the_reference(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_an_accepted_level_ends_the_incident_and_is_the_reference(by_defaults, server):
     fall(by_defaults)
     accepted(by_defaults, 22)
     assert sent(server) == ["opened", "accepted"]
@@ -128,9 +124,7 @@ def test_an_accepted_level_ends_the_incident_and_is_the_reference(
     assert server.requests[-1].json["since"] == str(day(40))
 
 
-def test_an_acceptance_names_who_and_when_and_keeps_the_note_inside(
-    by_defaults: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_acceptance_names_who_and_when_and_keeps_the_note_inside(by_defaults, server, caplog):
     caplog.set_level(logging.DEBUG)
     fall(by_defaults)
     accepted(by_defaults, 22, note=SECRET)
@@ -148,7 +142,7 @@ def test_an_acceptance_names_who_and_when_and_keeps_the_note_inside(
         accepted(by_defaults, 22)
 
 
-def test_a_level_that_is_no_reference_is_refused(by_defaults: Resources) -> None:
+def test_a_level_that_is_no_reference_is_refused(by_defaults):
     """From the future, without a reason, before the days or long before the incident."""
     fall(by_defaults)
     with pytest.raises(IncidentError, match="note must have"):
@@ -167,9 +161,7 @@ def test_a_level_that_is_no_reference_is_refused(by_defaults: Resources) -> None
     assert open_incidents(by_defaults.database) == []
 
 
-def test_an_accepted_shift_of_scores_is_reported_of_again_after_a_good_day(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_an_accepted_shift_of_scores_is_reported_of_again_after_a_good_day(by_defaults, server):
     """A rule on a level has no reference to move: it waits for a good value."""
     for number in range(2):
         put(by_defaults, number, 0.5)

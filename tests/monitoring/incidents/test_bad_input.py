@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from databases import as_owner
 from killing import run
-from receivers import Webhook, closed_port, mail_server, without_pauses
+from receivers import closed_port, mail_server, without_pauses
 from sqlalchemy import Table, update
 
-from installation import Installation
 from modwatch.common.errors import AlertError, DatabaseError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import (
@@ -53,9 +52,7 @@ def is_active(resources: Resources, number: int) -> bool:
     return bool(active_alerts(resources.lake.table("alerts", day(number))))
 
 
-def test_a_bad_day_that_arrives_after_a_newer_bad_one_is_the_same_incident(
-    resources: Resources, server: Webhook
-) -> None:
+def test_a_bad_day_that_arrives_after_a_newer_bad_one_is_the_same_incident(resources, server):
     deliver_day(resources, 0, GOOD)
     assert deliver_day(resources, 2, BAD) == 1
     assert deliver_day(resources, 1, BAD) == 0
@@ -64,9 +61,7 @@ def test_a_bad_day_that_arrives_after_a_newer_bad_one_is_the_same_incident(
     assert heard(server) == [("opened", 2)]
 
 
-def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(
-    resources: Resources, server: Webhook
-) -> None:
+def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(resources, server):
     assert deliver_day(resources, 0, BAD) == 1
     assert deliver_day(resources, 2, BAD) == 0
     put(resources, 1, GOOD)
@@ -76,9 +71,7 @@ def test_a_good_day_that_arrives_between_two_bad_ones_ends_the_first_incident(
     assert heard(server) == [("opened", 0), ("recovered", 1), ("opened", 2)]
 
 
-def test_a_clock_that_jumps_back_loses_and_repeats_nothing(
-    resources: Resources, server: Webhook, queue_url: str
-) -> None:
+def test_a_clock_that_jumps_back_loses_and_repeats_nothing(resources, server, queue_url):
     """What was stored before the jump has times a year ahead."""
     deliver_day(resources, 0, BAD)
     deliver(resources.database, resources.alert_channels)
@@ -95,7 +88,7 @@ def test_a_clock_that_jumps_back_loses_and_repeats_nothing(
     ]
 
 
-def test_no_one_can_write_what_alerts_could_not_read(resources: Resources) -> None:
+def test_no_one_can_write_what_alerts_could_not_read(resources):
     deliver_day(resources, 0, BAD)
     wrong_members = (
         [],
@@ -130,7 +123,7 @@ def shift(queue_url: str, table: Table, days: int) -> None:
         connection.execute(update(table).values(created_at=other))
 
 
-def test_an_action_counts_for_the_incident_that_was_open(resources: Resources) -> None:
+def test_an_action_counts_for_the_incident_that_was_open(resources):
     """Though the days of the data are years ahead of the clock."""
     deliver_day(resources, 4_000, BAD)
     acknowledge(resources, "lea")
@@ -142,7 +135,7 @@ def test_an_action_counts_for_the_incident_that_was_open(resources: Resources) -
     assert acknowledged_by(resources) == "tim"
 
 
-def test_an_action_counts_after_the_incident_has_become_more_severe(resources: Resources) -> None:
+def test_an_action_counts_after_the_incident_has_become_more_severe(resources):
     deliver_day(resources, 0, BAD)
     acknowledge(resources, "lea")
     rules = (resources.settings.alert_rules or Path()).read_text()
@@ -156,8 +149,8 @@ def test_an_action_counts_after_the_incident_has_become_more_severe(resources: R
 
 @pytest.mark.parametrize(("messages", "actions"), [(0, 365), (365, 300)])
 def test_actions_keep_their_place_after_the_clock_was_set_back(
-    resources: Resources, queue_url: str, messages: int, actions: int
-) -> None:
+    resources, queue_url, messages, actions
+):
     """It ran days ahead when the messages, and when the action, were stored."""
     deliver_day(resources, 0, BAD)
     shift(queue_url, incident_event, messages)
@@ -179,9 +172,7 @@ def test_actions_keep_their_place_after_the_clock_was_set_back(
     assert history(resources.database, incident.name, newest=2).earlier == 3
 
 
-def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
-    resources: Resources, queue_url: str
-) -> None:
+def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(resources, queue_url):
     failed = failure_alert(dag="d", task="t", run="r", day=FIRST, error="E", cause="c", links={})
     report_failure(lambda: resources.database, (), failed, datetime.date(2020, 1, 1))
     assert [incident.name for incident in open_incidents(resources.database)] == [failed.key]
@@ -191,9 +182,7 @@ def test_a_failed_task_is_listed_for_30_days_whatever_day_it_was_about(
     assert open_incidents(resources.database) == []
 
 
-def test_what_a_channel_could_not_send_for_long_is_dropped(
-    home: Installation, server: Webhook, queue_url: str
-) -> None:
+def test_what_a_channel_could_not_send_for_long_is_dropped(home, server, queue_url):
     unreachable = f"http://127.0.0.1:{closed_port()}/hook"
     home = home.but(**to(server))
     with open_resources(home.but(alert_webhook_url=unreachable).settings) as resources:
@@ -221,9 +210,7 @@ causes = ["failure", "shifted"]
 """
 
 
-def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(
-    home: Installation, server: Webhook
-) -> None:
+def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(home, server):
     """Ends wait for the daily delivery; one whose beginning was not sent yet comes by itself."""
     rules = home.settings.alert_rules or Path()
     rules.write_text(RULES + ROUTES)
@@ -257,9 +244,7 @@ def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_or
     assert len(set(server.keys)) == len(server.keys)
 
 
-def test_an_incident_that_becomes_critical_ends_where_it_was_heard(
-    home: Installation, server: Webhook
-) -> None:
+def test_an_incident_that_becomes_critical_ends_where_it_was_heard(home, server):
     """The webhook receives what is critical, and the end of that alone."""
     path = home.settings.alert_rules or Path()
     route = '[[channels]]\nname = "webhook"\nseverity = "critical"\n'
@@ -281,9 +266,7 @@ def test_an_incident_that_becomes_critical_ends_where_it_was_heard(
     assert len(post.messages) == 5
 
 
-def test_a_digest_has_what_ended_in_a_day_and_comes_once(
-    home: Installation, server: Webhook
-) -> None:
+def test_a_digest_has_what_ended_in_a_day_and_comes_once(home, server):
     (home.settings.alert_rules or Path()).write_text(RULES + DIGEST)
     with open_resources(home.but(**to(server)).settings) as resources:
         failed = [
@@ -314,9 +297,7 @@ def test_a_digest_has_what_ended_in_a_day_and_comes_once(
 
 
 @pytest.mark.parametrize("dies_at", [2, pytest.param(None, marks=pytest.mark.soak)])
-def test_a_digest_that_was_cut_off_is_made_and_sent_once(
-    home: Installation, server: Webhook, dies_at: int | None
-) -> None:
+def test_a_digest_that_was_cut_off_is_made_and_sent_once(home, server, dies_at):
     (home.settings.alert_rules or Path()).write_text(RULES + DIGEST)
     home = home.but(**to(server))
     with open_resources(home.settings) as resources:
@@ -333,7 +314,7 @@ def test_a_digest_that_was_cut_off_is_made_and_sent_once(
     assert len(server.requests) == 1 + len(digests)
 
 
-def test_a_digest_does_not_hold_up_what_is_to_be_done() -> None:
+def test_a_digest_does_not_hold_up_what_is_to_be_done():
     repaired = {"event": "recovered", "severity": "critical", "unrepaired": []}
     assert needs_no_action(repaired)
     assert not needs_no_action({**repaired, "unrepaired": ["2026-03-24"]})

@@ -86,7 +86,7 @@ def windows(levels: Sequence[float], metric: str = "accuracy") -> list[MetricVal
 FALLEN = [0.965] * 20 + [0.715] * 15 + [0.965] * 25
 
 
-def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> None:
+def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day():
     receiver = Receiver()
     receiver.evenings(range(18, 60), [*estimates(FALLEN), *windows(FALLEN)])
     assert receiver.events[0] == ("quality", "opened", 20)
@@ -101,7 +101,7 @@ def test_a_fall_overnight_is_one_critical_message_on_its_day_with_its_day() -> N
     assert "fell from 0.965 to 0.715" in receiver.heard[1].alert.title
 
 
-def test_a_day_without_an_estimate_has_the_headline_of_the_days_before() -> None:
+def test_a_day_without_an_estimate_has_the_headline_of_the_days_before():
     receiver = Receiver()
     receiver.evenings(range(18, 26), estimates([0.965] * 20 + [0.715] * 3 + [None, None, 0.715]))
     quality = next(cause for cause in receiver.causes if cause.name == "quality")
@@ -111,7 +111,7 @@ def test_a_day_without_an_estimate_has_the_headline_of_the_days_before() -> None
     assert [bool(alert and alert.description) for alert in alerts] == [True, False, False]
 
 
-def test_the_window_says_nothing_while_it_contains_a_fall_that_was_reported() -> None:
+def test_the_window_says_nothing_while_it_contains_a_fall_that_was_reported():
     """Its mean is low for two weeks after the recovery, too."""
     window = windows(FALLEN)
     assert any(value.high is not None and value.high < 0.8 for value in window)
@@ -125,7 +125,7 @@ def test_the_window_says_nothing_while_it_contains_a_fall_that_was_reported() ->
     assert alone.events[0][2] > 25
 
 
-def test_a_fall_that_grows_escalates_the_same_incident() -> None:
+def test_a_fall_that_grows_escalates_the_same_incident():
     levels = [0.965] * 20 + [0.91] * 12 + [0.7] * 8
     receiver = Receiver()
     receiver.evenings(range(18, 40), estimates(levels, margin=0.02))
@@ -140,7 +140,7 @@ def test_a_fall_that_grows_escalates_the_same_incident() -> None:
     assert set(escalated.record.members) == {"accuracy_fell", "accuracy_fell_far"}
 
 
-def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
+def test_accuracy_and_accuracy_with_review_are_one_cause():
     receiver = Receiver()
     both = [*estimates(FALLEN), *estimates([accuracy + 0.02 for accuracy in FALLEN], "oc_accuracy")]
     receiver.evenings(range(18, 30), both)
@@ -148,7 +148,7 @@ def test_accuracy_and_accuracy_with_review_are_one_cause() -> None:
     assert "Also: Accuracy with review fell from 0.985 to 0.735." in receiver.heard[0].alert.text
 
 
-def test_late_labels_that_weaken_a_fall_do_not_withdraw_it() -> None:
+def test_late_labels_that_weaken_a_fall_do_not_withdraw_it():
     """The first evening saw -0.16; all labels say -0.09: a warning, and the same incident."""
     receiver = Receiver()
     for number in range(21):
@@ -160,7 +160,7 @@ def test_late_labels_that_weaken_a_fall_do_not_withdraw_it() -> None:
     assert receiver.events == [("quality", "opened", 20)]
 
 
-def test_late_labels_that_move_the_change_day_do_not_withdraw_it() -> None:
+def test_late_labels_that_move_the_change_day_do_not_withdraw_it():
     receiver = Receiver()
     receiver.evenings(range(18, 21), estimates([0.965] * 20 + [0.75]))
     moved = [0.965] * 19 + [0.8, 0.75, 0.75]
@@ -174,7 +174,7 @@ def test_late_labels_that_move_the_change_day_do_not_withdraw_it() -> None:
     assert alert.since == day(21)  # the day's page has the day as it is known now
 
 
-def test_labels_that_refute_a_fall_withdraw_it() -> None:
+def test_labels_that_refute_a_fall_withdraw_it():
     receiver = Receiver()
     receiver.evenings(range(18, 21), estimates([0.965] * 20 + [0.75]))
     receiver.evening(21, estimates([0.965] * 22))
@@ -188,7 +188,7 @@ def completion(levels: Sequence[float]) -> list[MetricValue]:
     ]
 
 
-def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true() -> None:
+def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true():
     receiver = Receiver()
     receiver.evening(3, completion([1, 1, 0, 0]))
     receiver.evening(4, completion([1, 1, 0.9, 0.9, 0]))
@@ -199,7 +199,7 @@ def test_labels_that_come_end_an_incident_of_missing_labels_which_was_true() -> 
     assert "do not meet the condition" not in ended.text
 
 
-def test_a_day_that_was_routed_today_is_not_without_labels_yet() -> None:
+def test_a_day_that_was_routed_today_is_not_without_labels_yet():
     """Such as one of a backfill, whose comments were written long ago."""
     for routed, missing in (({day(2): 0}, False), ({day(2): 1}, True), ({}, True)):
         _, changes = evaluate_rules(RULES, completion([1, 1, 0]), {}, day(9), routed=routed)
@@ -213,7 +213,7 @@ def rejections(states: Sequence[int]) -> list[MetricValue]:
     ]
 
 
-def test_the_end_of_a_rejection_names_the_days_that_are_still_not_published() -> None:
+def test_the_end_of_a_rejection_names_the_days_that_are_still_not_published():
     receiver = Receiver()
     receiver.evening(3, rejections([0, 1, 1, 1]))
     receiver.evening(4, rejections([0, 1, 0, 1, 0]))  # 3 March was repaired
@@ -228,7 +228,7 @@ def test_the_end_of_a_rejection_names_the_days_that_are_still_not_published() ->
     )
 
 
-def test_a_repaired_day_is_recovered() -> None:
+def test_a_repaired_day_is_recovered():
     receiver = Receiver()
     receiver.evening(1, rejections([0, 1]))
     receiver.evening(1, rejections([0, 0]))
@@ -238,7 +238,7 @@ def test_a_repaired_day_is_recovered() -> None:
     )
 
 
-def test_gaps_and_days_delivered_again_change_nothing_about_an_incident() -> None:
+def test_gaps_and_days_delivered_again_change_nothing_about_an_incident():
     receiver = Receiver()
     levels: list[float | None] = [0.965] * 20 + [0.75] * 3 + [None] * 30 + [0.75] * 60
     receiver.evenings([*range(19, 26), *range(50, 60), *range(100, 113)], estimates(levels))
@@ -261,7 +261,7 @@ def drift(
     )  # fmt: skip
 
 
-def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> None:
+def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident():
     values = [
         part
         for number in range(8)
@@ -285,7 +285,7 @@ def test_drift_of_scores_and_flagged_share_and_warnings_are_one_incident() -> No
     assert alert.rule == "scores_shifted"
 
 
-def test_a_day_on_which_every_comment_is_flagged_is_critical_at_once() -> None:
+def test_a_day_on_which_every_comment_is_flagged_is_critical_at_once():
     """Also the first day, which has no days before it."""
     shared = {"day": day(0), "reference": "fixed", "n": 900}
     values = [
@@ -301,7 +301,7 @@ def test_a_day_on_which_every_comment_is_flagged_is_critical_at_once() -> None:
     assert "The scores hardly resemble" in receiver.heard[0].alert.text
 
 
-def test_rules_without_a_cause_open_an_incident_for_each_subject() -> None:
+def test_rules_without_a_cause_open_an_incident_for_each_subject():
     receiver = Receiver()
     values = [
         drift("missing_share_change", feature, 0.5, 0) for feature in ("language", "platform")
@@ -313,7 +313,7 @@ def test_rules_without_a_cause_open_an_incident_for_each_subject() -> None:
     ]
 
 
-def test_rules_on_each_group_of_comments_have_an_incident_a_group() -> None:
+def test_rules_on_each_group_of_comments_have_an_incident_a_group():
     values = [
         MetricValue(
             day=FIRST, metric=f"group_{metric}_difference", feature=group, value=size,
@@ -331,7 +331,7 @@ def test_rules_on_each_group_of_comments_have_an_incident_a_group() -> None:
     assert "comments of topic sports" in receiver.heard[0].alert.title
 
 
-def test_an_incident_of_a_rule_that_has_a_cause_now_is_handed_over() -> None:
+def test_an_incident_of_a_rule_that_has_a_cause_now_is_handed_over():
     (rule,) = (rule for rule in RULES if rule.name == "accuracy_low")
     receiver = Receiver([rule.model_copy(update={"cause": None})])
     receiver.evenings([20], windows([0.7] * 21))
@@ -346,7 +346,7 @@ def test_an_incident_of_a_rule_that_has_a_cause_now_is_handed_over() -> None:
 
 
 @pytest.mark.simulation
-def test_an_incident_does_not_end_and_open_again_from_evening_to_evening() -> None:
+def test_an_incident_does_not_end_and_open_again_from_evening_to_evening():
     """Small falls near the threshold, whose labels come in over two evenings."""
     for seed in range(2):
         rng = np.random.default_rng(seed)

@@ -1,7 +1,6 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ from modwatch.monitoring.incidents.channels import Retry
 from modwatch.monitoring.incidents.messages.alert import Alert
 
 
-def test_pauses_double_and_end() -> None:
+def test_pauses_double_and_end():
     pauses: list[float] = []
     retry = Retry(attempts=4, pause=0.5, sleep=pauses.append)
     with pytest.raises(AlertError, match=r"no luck \(busy, 4 attempts\)"):
@@ -35,7 +34,7 @@ SECRET = "hunter2"
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log():
     """What handlers of the root logger get; `caplog` listens to loggers that keep to themselves."""
     written, root = io.StringIO(), logging.getLogger()
     handler, level = logging.StreamHandler(written), root.level
@@ -56,7 +55,7 @@ def address(server: Webhook) -> str:
     return server.url.replace("http://", f"json://user:{SECRET}@").partition("?")[0] + f"/{SECRET}"
 
 
-def test_an_alert_arrives_with_its_severity_and_a_title_of_one_line() -> None:
+def test_an_alert_arrives_with_its_severity_and_a_title_of_one_line():
     kinds = {
         ("opened", "critical"): "failure",
         ("escalated", "warning"): "warning",
@@ -75,7 +74,7 @@ def test_an_alert_arrives_with_its_severity_and_a_title_of_one_line() -> None:
     assert last["title"] == "Modwatch: a Bcc: thief@example.org"
 
 
-def test_slack_shows_text_and_neither_mentions_nor_links(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slack_shows_text_and_neither_mentions_nor_links(monkeypatch):
     with webhook(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as server:
         monkeypatch.setattr(NotifySlack, "webhook_url", server.url.partition("?")[0])
         hostile = replace(ALERT, title="<!here> <http://evil|click>")
@@ -89,14 +88,14 @@ def test_slack_shows_text_and_neither_mentions_nor_links(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("answers", [[503, 502], [429], [408], [None], [b""]])
-def test_what_passes_is_tried_again(answers: list[int | bytes | None]) -> None:
+def test_what_passes_is_tried_again(answers):
     with webhook(*answers) as server:
         channel(address(server)).send(ALERT)
     assert len(server.requests) == len(answers) + 1
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 410])
-def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status: int) -> None:
+def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status):
     with webhook() as elsewhere:
         answer = f"HTTP/1.1 {status} No\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
         with webhook(answer.encode()) as server:
@@ -107,7 +106,7 @@ def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status: int) -
 
 
 @pytest.mark.parametrize("answer", [500, 400, None, b"token=hunter2\r\n\r\n", 200])
-def test_no_secret_in_errors_names_and_logs(answer: int | bytes | None, log: io.StringIO) -> None:
+def test_no_secret_in_errors_names_and_logs(answer, log):
     with webhook(*[answer] * 3) as server:
         made, problem = channel(address(server)), ""
         try:
@@ -119,14 +118,14 @@ def test_no_secret_in_errors_names_and_logs(answer: int | bytes | None, log: io.
     assert "PSI" not in shown
 
 
-def test_a_service_that_is_down_is_an_error_of_the_channel() -> None:
+def test_a_service_that_is_down_is_an_error_of_the_channel():
     with pytest.raises(AlertError, match="no answer, 3 attempts") as caught:
         channel(f"json://127.0.0.1:{closed_port()}/{SECRET}").send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)
     assert SECRET not in str(caught.value)
 
 
-def test_the_name_is_that_of_the_url_wherever_it_stands() -> None:
+def test_the_name_is_that_of_the_url_wherever_it_stands():
     urls = ["json://a/hunter2", "json://b/hunter2"]
     names = [made.name for made in AppriseChannel.from_urls([*urls, urls[0]], Retry())]
     assert len(set(names)) == len(names) == 2
@@ -143,9 +142,7 @@ def test_the_name_is_that_of_the_url_wherever_it_stands() -> None:
         ("mailto://u:hunter2@example.org", "MODWATCH_ALERT_SMTP_URL"),
     ],
 )
-def test_an_impossible_url_is_refused_and_not_quoted(
-    url: str, problem: str, log: io.StringIO
-) -> None:
+def test_an_impossible_url_is_refused_and_not_quoted(url, problem, log):
     with pytest.raises(
         SettingsError, match=f"entry 2 of MODWATCH_ALERT_CHANNELS.*{problem}"
     ) as caught:
@@ -153,7 +150,7 @@ def test_an_impossible_url_is_refused_and_not_quoted(
     assert SECRET not in f"{caught.value!r} {log.getvalue()}"
 
 
-def test_the_messages_of_an_incident_are_one_incident_in_pagerduty() -> None:
+def test_the_messages_of_an_incident_are_one_incident_in_pagerduty():
     made = channel("pagerduty://A2BEXAMPLEKEY@APIEXAMPLEKEY?action=map")
     keys = {made.service_for(replace(ALERT, key=key)).dedup for key in ("a", "b")}
     other = replace(ALERT, facts={**ALERT.facts, "incident": "quality"})

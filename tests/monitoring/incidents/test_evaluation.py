@@ -38,7 +38,7 @@ def active_on(resources: Resources, when: datetime.date) -> tuple[ActiveAlert, .
     return active_alerts(resources.lake.table("alerts", when))
 
 
-def test_one_incident_is_one_alert_and_one_recovery(resources: Resources, server: Webhook) -> None:
+def test_one_incident_is_one_alert_and_one_recovery(resources, server):
     values = [0.1, 0.3, 0.31, 0.2, 0.05, 0.12]
     posted = []
     for number, value in enumerate(values):
@@ -53,9 +53,7 @@ def test_one_incident_is_one_alert_and_one_recovery(resources: Resources, server
     ]
 
 
-def test_an_alert_says_what_where_since_when_and_where_to_look(
-    resources: Resources, server: Webhook, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_alert_says_what_where_since_when_and_where_to_look(resources, server, caplog):
     caplog.set_level(logging.DEBUG)
     put(resources, 0, 0.31)
     judge(resources, 0)
@@ -80,9 +78,7 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(
     assert "hunter2" not in caplog.text
 
 
-def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
-    resources: Resources, server: Webhook
-) -> None:
+def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(resources, server):
     segment = {
         **{"dt": day(1), "rank": 1, "name": "platform=forum", "n": 1_240, "reference_n": 17_000},
         **{"share": 0.2, "reference_share": 0.2, "rate": 0.37, "reference_rate": 0.08},
@@ -110,7 +106,7 @@ def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(
     assert "Most of it" not in server.requests[2].json["text"], "none stands out"
 
 
-def test_what_stands_is_kept_by_day_for_the_days_run(resources: Resources) -> None:
+def test_what_stands_is_kept_by_day_for_the_days_run(resources):
     for number, value in enumerate([0.1, 0.3, None, 0.05]):
         put(resources, number, value)
     daily.raise_alerts(resources, day(3))
@@ -125,7 +121,7 @@ def test_what_stands_is_kept_by_day_for_the_days_run(resources: Resources) -> No
     assert "could not be estimated" in unknown.description
 
 
-def test_nothing_is_written_again_that_has_not_changed(resources: Resources) -> None:
+def test_nothing_is_written_again_that_has_not_changed(resources):
     put(resources, 0, 0.3)
     daily.raise_alerts(resources, day(0))
     before = table_rows(resources.lake, "alerts")
@@ -136,9 +132,7 @@ def test_nothing_is_written_again_that_has_not_changed(resources: Resources) -> 
     assert sorted(log.iterdir()) == versions
 
 
-def test_a_day_that_is_repaired_takes_its_incident_back_but_not_silently(
-    resources: Resources, server: Webhook
-) -> None:
+def test_a_day_that_is_repaired_takes_its_incident_back_but_not_silently(resources, server):
     put(resources, 0, 0.3)
     judge(resources, 0)
     put(resources, 0, 0.26)  # weaker, and beyond the bound all the same
@@ -154,9 +148,7 @@ def test_a_day_that_is_repaired_takes_its_incident_back_but_not_silently(
     assert server.keys[-1] == "shifted[prob,fixed]/2026-01-05/3-opened"
 
 
-def test_an_earlier_day_run_again_takes_nothing_later_back(
-    resources: Resources, server: Webhook
-) -> None:
+def test_an_earlier_day_run_again_takes_nothing_later_back(resources, server):
     for number, value in enumerate([0.3, 0.05, 0.3]):
         put(resources, number, value)
         judge(resources, number)
@@ -165,14 +157,12 @@ def test_an_earlier_day_run_again_takes_nothing_later_back(
     assert len(server.requests) == 3
 
 
-def test_without_tables_there_is_nothing_to_tell(by_defaults: Resources) -> None:
+def test_without_tables_there_is_nothing_to_tell(by_defaults):
     assert judge(by_defaults, 0) == (0, 0)
     assert active_on(by_defaults, day(0)) == ()
 
 
-def test_a_rule_that_is_gone_closes_what_it_opened(
-    resources: Resources, home: Installation, server: Webhook
-) -> None:
+def test_a_rule_that_is_gone_closes_what_it_opened(resources, home, server):
     put(resources, 0, 0.3)
     judge(resources, 0)
     (home.settings.alert_rules or Path()).write_text("keep_defaults = false")
@@ -186,9 +176,7 @@ def test_a_rule_that_is_gone_closes_what_it_opened(
 # Receivers that fail
 
 
-def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
-    home: Installation, server: Webhook
-) -> None:
+def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(home, server):
     both = home.but(**to(server), **MAIL)
     down = f"smtp://127.0.0.1:{closed_port()}"
     with open_resources(both.but(alert_smtp_url=down).settings) as resources:
@@ -206,7 +194,7 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(
     assert "Shifted" in post.messages[0]
 
 
-def test_a_refused_alert_holds_up_its_own_series_only(home: Installation) -> None:
+def test_a_refused_alert_holds_up_its_own_series_only(home):
     with webhook(400) as server, open_resources(home.but(**to(server)).settings) as resources:
         put(resources, 0, 0.3)
         daily.raise_alerts(resources, day(0))
@@ -224,7 +212,7 @@ def test_a_refused_alert_holds_up_its_own_series_only(home: Installation) -> Non
         assert [event for event, _ in events(server)[2:]] == ["opened", "recovered"]
 
 
-def test_a_receiver_that_is_down_is_not_asked_for_every_alert(home: Installation) -> None:
+def test_a_receiver_that_is_down_is_not_asked_for_every_alert(home):
     with (
         webhook(*[500] * 9) as server,
         open_resources(home.but(**to(server)).settings) as resources,
@@ -237,9 +225,7 @@ def test_a_receiver_that_is_down_is_not_asked_for_every_alert(home: Installation
         assert len(server.requests) == 3  # attempts with one alert
 
 
-def test_what_was_raised_without_a_channel_is_not_sent_later(
-    home: Installation, server: Webhook
-) -> None:
+def test_what_was_raised_without_a_channel_is_not_sent_later(home, server):
     with open_resources(home.settings) as resources:
         put(resources, 0, 0.3)
         assert judge(resources, 0) == (1, 0)
@@ -248,7 +234,7 @@ def test_what_was_raised_without_a_channel_is_not_sent_later(
     assert server.requests == []
 
 
-def test_mlflow_down_holds_up_no_alert(home: Installation, server: Webhook) -> None:
+def test_mlflow_down_holds_up_no_alert(home, server):
     dead = f"http://ops:hunter2@127.0.0.1:{closed_port()}"
     with open_resources(home.but(**to(server), mlflow_url=dead).settings) as resources:
         put(resources, 0, 0.3)
@@ -256,7 +242,7 @@ def test_mlflow_down_holds_up_no_alert(home: Installation, server: Webhook) -> N
     assert server.requests[0].json["links"]["MLflow"] == dead.replace("ops:hunter2@", "")
 
 
-def test_killed_between_two_channels(home: Installation, server: Webhook) -> None:
+def test_killed_between_two_channels(home, server):
     """Killed for good while the second waits: each gets every alert, under one key."""
     with mail_server() as post:
         post.says["EHLO"] = [None]  # silence: the process is killed while it waits
@@ -287,7 +273,7 @@ def evaluated(killed: Installation, dies_at: int) -> bool:
     return run(["run", "raise_alerts", str(day(0))], killed.env, dies_at=dies_at).killed
 
 
-def test_killed_while_evaluating(home: Installation, server: Webhook) -> None:
+def test_killed_while_evaluating(home, server):
     """An incident is never without its message, and evaluating again stores neither twice."""
     killed = home.but(**to(server))
     with open_resources(killed.settings) as resources:
@@ -301,7 +287,7 @@ def test_killed_while_evaluating(home: Installation, server: Webhook) -> None:
     assert events(server) == [("opened", "2026-01-05")]
 
 
-def test_evaluations_at_once_store_an_incident_once(home: Installation, server: Webhook) -> None:
+def test_evaluations_at_once_store_an_incident_once(home, server):
     settings = home.but(**to(server)).settings
 
     def evaluate(number: int) -> int:

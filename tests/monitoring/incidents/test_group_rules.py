@@ -78,14 +78,14 @@ def sent(resources: Resources, server: Webhook) -> list[tuple[str, str, str]]:
     return [(facts["event"], facts["rule"], facts["subject"]) for facts in arrived]
 
 
-def test_every_rule_on_groups_is_tried_here() -> None:
+def test_every_rule_on_groups_is_tried_here():
     on_groups = {
         rule.name for rule in load_rules() if rule.metric.startswith(("group_", "annotators_"))
     }
     assert on_groups == {*DAILY, *WEEKLY}
 
 
-def test_five_points_between_chosen_groups_are_less_between_those_that_people_count_in() -> None:
+def test_five_points_between_chosen_groups_are_less_between_those_that_people_count_in():
     bounds = {rule.name: rule.open.bound for rule in load_rules() if rule.name in WEEKLY}
     assert bounds == {
         "annotator_agreement_low": pytest.approx(-0.05 * KEPT, abs=5e-4),
@@ -95,8 +95,8 @@ def test_five_points_between_chosen_groups_are_less_between_those_that_people_co
 
 
 def test_groups_of_comments_open_an_incident_a_rule_if_they_differ_by_much_and_not_by_chance(
-    by_defaults: Resources, server: Webhook
-) -> None:
+    by_defaults, server
+):
     large = dict(DAILY.values())
     small = {metric: difference / 2 for metric, difference in large.items()}
     none = dict.fromkeys(large, 0.0)
@@ -118,9 +118,7 @@ def test_groups_of_comments_open_an_incident_a_rule_if_they_differ_by_much_and_n
 
 
 @pytest.mark.parametrize("rule", WEEKLY)
-def test_a_group_of_moderators_opens_one_incident_a_rule(
-    by_defaults: Resources, server: Webhook, rule: str
-) -> None:
+def test_a_group_of_moderators_opens_one_incident_a_rule(by_defaults, server, rule):
     metric, difference = WEEKLY[rule]
     before = SUNDAY - datetime.timedelta(days=28)
     for times, p_holm in ((1, 0.06), (0.8, 0.01)):  # by chance, or small
@@ -142,15 +140,13 @@ def test_a_group_of_moderators_opens_one_incident_a_rule(
     assert sent(by_defaults, server) == [("recovered", rule, "moderators north")]
 
 
-def test_two_groups_of_moderators_are_one_incident(by_defaults: Resources, server: Webhook) -> None:
+def test_two_groups_of_moderators_are_one_incident(by_defaults, server):
     put_annotators(by_defaults, "agreement", {"north": -0.2, "south": 0.2})
     opinions.raise_alerts(by_defaults, SUNDAY)
     assert sent(by_defaults, server) == [("opened", "annotator_agreement_low", "moderators north")]
 
 
-def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_days_of_comments_and_weeks_of_labels_leave_each_other_alone(by_defaults, server):
     """Comments of years ago may be labelled today."""
     long_ago = datetime.date(2017, 3, 6)
     put_comments(by_defaults, {"accuracy": -0.1}, day=long_ago, p_holm=0.001)

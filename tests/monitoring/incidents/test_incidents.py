@@ -83,14 +83,12 @@ def spans(found: Sequence[Incident]) -> list[tuple[int, int, int | None]]:
         (2, 3, [11, 11, 4, NONE, 4, NONE, 4, 11], [(0, 1, 6)]),
     ],
 )
-def test_so_many_days_open_and_so_many_close(
-    opens_after: int, closes_after: int, values: list[float | None], expected: list[object]
-) -> None:
+def test_so_many_days_open_and_so_many_close(opens_after, closes_after, values, expected):
     patient = patient_rule({"open": opens_after, "close": closes_after})
     assert spans(incidents(patient, series(values))) == expected
 
 
-def test_below_is_above_upside_down() -> None:
+def test_below_is_above_upside_down():
     low = rule(direction="below", open={"bound": -10}, close={"bound": -5})
     values = [1, 11, 6, 5, 12]
     upside_down = incidents(low, series([-value for value in values]))
@@ -99,32 +97,32 @@ def test_below_is_above_upside_down() -> None:
     )
 
 
-def test_an_interval_that_reaches_the_bound_or_is_missing_opens_nothing() -> None:
+def test_an_interval_that_reaches_the_bound_or_is_missing_opens_nothing():
     careful = rule(open={"bound": 10, "compare": "low"})
     assert spans(incidents(careful, series([11, 12]))) == []
     assert spans(incidents(careful, series([11, 13]))) == [(1, 1, None)]
     assert incidents(careful, [MetricValue(day=FIRST, metric="m", value=99, n=500)]) == []
 
 
-def test_few_comments_are_no_evidence_either_way() -> None:
+def test_few_comments_are_no_evidence_either_way():
     assert incidents(rule(), series([99], n=99)) == []
     standing = [*series([99]), *series([99, 1], n=99)[1:]]
     assert spans(incidents(rule(), standing)) == [(0, 0, None)]
 
 
-def test_that_nothing_can_be_reported_may_be_an_incident_itself() -> None:
+def test_that_nothing_can_be_reported_may_be_an_incident_itself():
     end = {"bound": 0.5, "compare": "insufficient"}
     missing = rule(open={**end, "days": 3}, close=end)
     values = [NONE, NONE, 7, NONE, NONE, NONE, NONE, 7]
     assert spans(incidents(missing, series(values, n=0))) == [(3, 5, 7)]
 
 
-def test_an_incident_stands_until_the_day_on_which_it_recovers() -> None:
+def test_an_incident_stands_until_the_day_on_which_it_recovers():
     (found,) = incidents(rule(), series([1, 11, 8, 5]))
     assert [found.is_active_on(day(number)) for number in range(4)] == [False, True, True, False]
 
 
-def test_each_feature_has_a_series_of_its_own() -> None:
+def test_each_feature_has_a_series_of_its_own():
     def of(feature: str, reference: str, number: int = 0) -> MetricValue:
         return MetricValue(
             day=day(number), metric="m", feature=feature, reference=reference, value=1, n=1
@@ -150,7 +148,7 @@ def changes_since(values: Sequence[float | None], notified: Incident | None) -> 
 TOLD = Incident(since=day(1), opened=day(1))
 
 
-def test_a_repaired_day_that_would_open_nothing_ends_its_incident() -> None:
+def test_a_repaired_day_that_would_open_nothing_ends_its_incident():
     """Labels may move an estimate to between the bounds; a comparison of days has no labels."""
     for reference, expected in ((None, [TOLD]), ("trailing", [])):
         days = series([1, 8], reference=reference)
@@ -174,19 +172,17 @@ def test_a_repaired_day_that_would_open_nothing_ends_its_incident() -> None:
         ([11, 4, 8], TOLD, [("withdrawn", 2)]),  # what ended before is another one
     ],
 )
-def test_what_is_reported(
-    values: list[float | None], notified: Incident | None, expected: list[tuple[str, int]]
-) -> None:
+def test_what_is_reported(values, notified, expected):
     changes = changes_since(values, notified)
     assert [(transition.kind, (transition.day - FIRST).days) for transition in changes] == expected
 
 
-def test_work_that_was_done_since_is_no_error_of_the_incident() -> None:
+def test_work_that_was_done_since_is_no_error_of_the_incident():
     (end,) = transitions(TOLD, [], today=day(3), unsupported="recovered")
     assert (end.kind, end.since, end.day) == ("recovered", day(1), day(3))
 
 
-def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
+def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends():
     old = Incident(since=day(-90), opened=day(-89))
     assert changes_since([8, 8], old) == []
     (end,) = changes_since([8, 4], old)
@@ -194,7 +190,7 @@ def test_an_incident_older_than_what_is_looked_at_goes_on_and_ends() -> None:
     assert changes_since([None, None], old) == []
 
 
-def test_a_rising_severity_is_notified_once_for_the_same_incident() -> None:
+def test_a_rising_severity_is_notified_once_for_the_same_incident():
     notified = Incident(since=day(1), opened=day(1), severity="warning")
     worse = Incident(since=day(1), opened=day(1), severity="critical")
     (escalated,) = transitions(notified, [worse], today=day(4))
@@ -221,7 +217,7 @@ SPANS = st.builds(
 
 
 @given(st.lists(SPANS, max_size=12))
-def test_merged_incidents_are_active_when_one_of_them_is(spanning: list[Incident]) -> None:
+def test_merged_incidents_are_active_when_one_of_them_is(spanning):
     joined = merged(spanning)
     for number in range(50):
         active = [incident for incident in spanning if incident.is_active_on(day(number))]
@@ -241,9 +237,7 @@ def patient_rule(days: dict[str, int]) -> AlertRule:
 
 
 @given(VALUES, CONDITIONS, st.data())
-def test_insufficient_days_make_no_difference(
-    values: list[float | None], days: dict[str, int], data: st.DataObject
-) -> None:
+def test_insufficient_days_make_no_difference(values, days, data):
     """Days without a figure may be put in anywhere: the same figures open and close."""
     where = data.draw(st.sets(st.integers(0, len(values))))
     mixed: list[float | None] = []
@@ -284,9 +278,7 @@ class Receiver:
 
 
 @given(VALUES, CONDITIONS)
-def test_day_by_day_every_incident_is_reported_once(
-    values: list[float | None], days: dict[str, int]
-) -> None:
+def test_day_by_day_every_incident_is_reported_once(values, days):
     """Also when each day is judged twice, as a task is that is cleared and run again."""
     receiver = Receiver(patient_rule(days))
     for count in range(1, len(values) + 1):
@@ -300,9 +292,7 @@ def test_day_by_day_every_incident_is_reported_once(
 
 
 @given(st.lists(VALUES, min_size=2, max_size=6), CONDITIONS)
-def test_whatever_becomes_of_history_nothing_opens_twice(
-    histories: list[list[float | None]], days: dict[str, int]
-) -> None:
+def test_whatever_becomes_of_history_nothing_opens_twice(histories, days):
     """What the receivers hear alternates, and what they believe to stand is not contradicted."""
     receiver = Receiver(patient_rule(days))
     for values in histories:

@@ -35,7 +35,7 @@ def sizes(values: Sequence[MetricValue]) -> list[float]:
     return [round(value.value or 0.0, 2) for value in values]
 
 
-def test_a_fall_has_size_levels_and_day() -> None:
+def test_a_fall_has_size_levels_and_day():
     values = daily([0.96] * 10 + [0.7] * 3)
     found = level_changes(values)
     assert level_changes(values[::-1]) == found  # in any order
@@ -51,7 +51,7 @@ def test_a_fall_has_size_levels_and_day() -> None:
     assert last.low < -0.26 < last.high < 0
 
 
-def test_other_metrics_have_no_level() -> None:
+def test_other_metrics_have_no_level():
     assert level_changes(daily([0.9] * 20, metric="ece")) == []
     both = [*daily([0.9] * 2), *daily([0.9] * 2, metric="oc_accuracy")]
     assert {value.metric for value in level_changes(both)} == {
@@ -60,7 +60,7 @@ def test_other_metrics_have_no_level() -> None:
     }
 
 
-def test_a_month_without_days_keeps_the_fall_and_the_gap_widens_its_day() -> None:
+def test_a_month_without_days_keeps_the_fall_and_the_gap_widens_its_day():
     values = daily([0.96] * 10 + [None] * 30 + [0.7] * 3)
     without = [value for value in values if value.value is not None]
     found = level_changes(values)
@@ -70,13 +70,13 @@ def test_a_month_without_days_keeps_the_fall_and_the_gap_widens_its_day() -> Non
     assert (found[-1].change.day_low, found[-1].change.day) == (day(10), day(40))
 
 
-def test_an_estimate_without_interval_says_nothing() -> None:
+def test_an_estimate_without_interval_says_nothing():
     for low, high in ((None, None), (0.9, None), (None, 0.99)):
         bare = MetricValue(day=day(10), metric="accuracy", value=0.1, low=low, high=high, n=200)
         assert level_changes([*daily([0.96] * 10), bare]) == level_changes(daily([0.96] * 10))
 
 
-def test_an_interval_beyond_0_or_1_is_cut_and_one_next_to_its_value_is_widened() -> None:
+def test_an_interval_beyond_0_or_1_is_cut_and_one_next_to_its_value_is_widened():
     odd = [
         MetricValue(day=day(number), metric="accuracy", value=value, low=low, high=high, n=9)
         for number, (value, low, high) in enumerate([(1.0, 1.01, 1.2), (0.0, -0.3, -0.1)])
@@ -84,14 +84,14 @@ def test_an_interval_beyond_0_or_1_is_cut_and_one_next_to_its_value_is_widened()
     assert sizes(level_changes(odd)) == [0.0, 0.0]
 
 
-def test_an_accepted_level_is_the_reference_from_the_day_of_its_acceptance() -> None:
+def test_an_accepted_level_is_the_reference_from_the_day_of_its_acceptance():
     values = daily([0.96] * 10 + [0.8] * 20 + [0.6] * 3)
     found = level_changes(values, accepted=[(day(15), day(10))])
     assert sizes(found) == [0.0] * 10 + [-0.16] * 5 + [0.0] * 15 + [-0.2] * 3
     assert [value.day for value in found] == [value.day for value in values]
 
 
-def test_a_level_may_be_accepted_again() -> None:
+def test_a_level_may_be_accepted_again():
     values = daily([0.96] * 10 + [0.8] * 10 + [0.6] * 10)
     found = level_changes(values, accepted=[(day(25), day(20)), (day(12), day(10))])
     assert sizes(found) == [0.0] * 10 + [-0.16] * 2 + [0.0] * 8 + [-0.2] * 5 + [0.0] * 5

@@ -8,7 +8,6 @@ import traceback
 from dataclasses import replace
 from email import message_from_string, policy
 from email.message import EmailMessage
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -48,7 +47,7 @@ def received(server: MailServer) -> EmailMessage:
     return cast(EmailMessage, message_from_string(text, policy=policy.default))
 
 
-def test_an_alert_arrives_as_plain_text() -> None:
+def test_an_alert_arrives_as_plain_text():
     with mail_server() as server:
         channel(server.port).send(ALERT)
     message = received(server)
@@ -64,7 +63,7 @@ def test_an_alert_arrives_as_plain_text() -> None:
     assert server.logins == []
 
 
-def test_the_same_alert_has_the_same_id_again_and_nothing_can_be_smuggled_in() -> None:
+def test_the_same_alert_has_the_same_id_again_and_nothing_can_be_smuggled_in():
     forged = replace(ALERT, title="a\r\nBcc: thief@example.org\r\n\r\nbody", key="k\r\nBcc: x@y")
     with mail_server() as server:
         for alert in (ALERT, ALERT, forged):
@@ -89,13 +88,13 @@ def test_the_same_alert_has_the_same_id_again_and_nothing_can_be_smuggled_in() -
         {"DATA": ["nonsense without a number"]},
     ],
 )
-def test_what_passes_is_tried_again(says: dict[str, list[str | None]]) -> None:
+def test_what_passes_is_tried_again(says):
     with mail_server(says=says) as server:
         channel(server.port).send(ALERT)
     assert received(server)["Idempotency-Key"] == ALERT.key
 
 
-def test_a_refusal_is_not_tried_again() -> None:
+def test_a_refusal_is_not_tried_again():
     for says, code in (
         ({"MAIL": ["550 no"]}, 550),
         ({"RCPT": ["550 no", "553 no"]}, 550),
@@ -106,9 +105,7 @@ def test_a_refusal_is_not_tried_again() -> None:
         assert server.messages == []
 
 
-def test_one_recipient_who_is_refused_does_not_make_the_others_get_it_twice(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_one_recipient_who_is_refused_does_not_make_the_others_get_it_twice(caplog):
     with mail_server(says={"RCPT": ["250 ok", "550 unknown"]}) as server:
         channel(server.port).send(ALERT)
     assert len(server.messages) == 1
@@ -116,13 +113,13 @@ def test_one_recipient_who_is_refused_does_not_make_the_others_get_it_twice(
     assert "example.org" not in caplog.text
 
 
-def test_what_was_taken_counts_even_if_the_farewell_fails() -> None:
+def test_what_was_taken_counts_even_if_the_farewell_fails():
     with mail_server(says={"QUIT": ["500 what?"]}) as server:
         channel(server.port).send(ALERT)
     assert len(server.messages) == 1
 
 
-def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel() -> None:
+def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel():
     with pytest.raises(AlertError, match="ConnectionRefusedError") as caught:
         channel(closed_port()).send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)
@@ -133,7 +130,7 @@ def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel() -> None:
 # Passwords and TLS
 
 
-def test_a_password_that_cannot_be_sent_is_an_error_of_the_channel() -> None:
+def test_a_password_that_cannot_be_sent_is_an_error_of_the_channel():
     with mail_server() as server:
         url = f"smtp://mod:h%C3%BCnter2@127.0.0.1:{server.port}?starttls=off"
         stuck = channel(server.port, server=SmtpServer.from_url(url))
@@ -142,7 +139,7 @@ def test_a_password_that_cannot_be_sent_is_an_error_of_the_channel() -> None:
     assert "nter2" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_password_is_not_sent_in_the_clear() -> None:
+def test_a_password_is_not_sent_in_the_clear():
     with mail_server() as server, pytest.raises(AlertError, match="STARTTLS"):
         channel(server.port, user="mod").send(ALERT)
     assert server.logins == []
@@ -151,9 +148,7 @@ def test_a_password_is_not_sent_in_the_clear() -> None:
     assert server.logins == ["\0mod\0hunter2"]
 
 
-def test_a_wrong_password_is_refused_without_being_reported(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_wrong_password_is_refused_without_being_reported(caplog):
     caplog.set_level(logging.DEBUG)
     replies = {"AUTH": ["535 hunter2 is wrong"] * 9}
     with mail_server(says=replies) as server, pytest.raises(AlertError, match="535") as caught:
@@ -163,7 +158,7 @@ def test_a_wrong_password_is_refused_without_being_reported(
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 that no system trusts, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
@@ -189,16 +184,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tls(certificate: Path) -> dict[str, Any]:
+def tls(certificate):
     """What a server that offers STARTTLS is made of."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return {"tls": context, "offers": ("STARTTLS", "AUTH PLAIN")}
 
 
-def test_a_connection_is_encrypted_before_the_password(
-    tls: dict[str, Any], certificate: Path
-) -> None:
+def test_a_connection_is_encrypted_before_the_password(tls, certificate):
     trust = ssl.create_default_context(cafile=str(certificate))
     with mail_server(**tls) as server:
         channel(server.port, user="mod", trust=trust).send(ALERT)
@@ -206,13 +199,13 @@ def test_a_connection_is_encrypted_before_the_password(
     assert server.encrypted == [True]
 
 
-def test_a_certificate_that_no_one_vouches_for_is_refused(tls: dict[str, Any]) -> None:
+def test_a_certificate_that_no_one_vouches_for_is_refused(tls):
     with mail_server(**tls) as server, pytest.raises(AlertError, match="SSLCertVerificationError"):
         channel(server.port, user="mod").send(ALERT)
     assert server.logins == []
 
 
-def test_an_address_says_how_to_talk() -> None:
+def test_an_address_says_how_to_talk():
     for url, expected in (
         ("smtp://mail", ("mail", 25, False, "auto", "", "")),
         ("smtp://u:p%40ss@mail", ("mail", 587, False, "auto", "u", "p@ss")),
@@ -234,7 +227,7 @@ def test_an_address_says_how_to_talk() -> None:
         "smtp://[hunter2",
     ],
 )
-def test_an_impossible_address_is_refused_and_not_quoted(url: str) -> None:
+def test_an_impossible_address_is_refused_and_not_quoted(url):
     with pytest.raises(SettingsError, match="MODWATCH_ALERT_SMTP_URL") as caught:
         SmtpServer.from_url(url)
     assert "hunter2" not in str(caught.value)

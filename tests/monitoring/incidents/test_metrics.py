@@ -2,9 +2,7 @@
 
 import datetime
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +21,7 @@ TUESDAY = MONDAY + datetime.timedelta(days=1)
 
 
 @pytest.fixture
-def resources(tmp_path: Path) -> Iterator[Resources]:
+def resources(tmp_path):
     with open_resources(Settings(home=tmp_path)) as opened:
         yield opened
 
@@ -46,9 +44,7 @@ def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str,
     return {**row, "n": 40, "status": status, **fields}
 
 
-def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(
-    resources: Resources,
-) -> None:
+def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(resources):
     for day, strategy, alpha in ((MONDAY, "uncertainty", 0.1), (TUESDAY, "toxicity", 0.3)):
         put(resources, "routing_design", {"strategy": strategy, "review_fraction": alpha}, day=day)
         put(
@@ -73,7 +69,7 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(
     ]
 
 
-def test_the_window_has_names_of_its_own(resources: Resources) -> None:
+def test_the_window_has_names_of_its_own(resources):
     put(resources, "window_measurements", estimate("accuracy", None))
     known = {"day": MONDAY, "metric": "window_accuracy", "value": None, "n": 40}
     assert metric_values(resources.lake, resources.checks, MONDAY, MONDAY) == [
@@ -81,7 +77,7 @@ def test_the_window_has_names_of_its_own(resources: Resources) -> None:
     ]
 
 
-def test_drift_keeps_feature_and_reference(resources: Resources) -> None:
+def test_drift_keeps_feature_and_reference(resources):
     put(resources, "drift", estimate("psi", 0.3, feature="prob", reference="fixed"))
     [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.subject, found.value, found.n) == ("prob,fixed", 0.3, 40)
@@ -98,12 +94,7 @@ def test_drift_keeps_feature_and_reference(resources: Resources) -> None:
         (None, None, (None, None)),
     ],
 )
-def test_what_is_flagged_beyond_three_times_the_reference(
-    resources: Resources,
-    share: float | None,
-    change: float | None,
-    excess: tuple[float | None, ...],
-) -> None:
+def test_what_is_flagged_beyond_three_times_the_reference(resources, share, change, excess):
     put(
         resources,
         "drift",
@@ -118,14 +109,14 @@ def test_what_is_flagged_beyond_three_times_the_reference(
     assert (found.status == "insufficient") == (share is None)
 
 
-def test_dependent_confirmations_are_watched_by_kind(resources: Resources) -> None:
+def test_dependent_confirmations_are_watched_by_kind(resources):
     put(resources, "dependence", {"exposure": "people", "tested": 5, "n": 300, "dependent": 1})
     [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.metric, found.subject) == ("dependent_confirmations", "people")
     assert (found.value, found.n) == (1.0, 300)
 
 
-def test_a_number_that_is_none_is_none(resources: Resources) -> None:
+def test_a_number_that_is_none_is_none(resources):
     put(
         resources,
         "measurements",
@@ -135,7 +126,7 @@ def test_a_number_that_is_none_is_none(resources: Resources) -> None:
     assert (found.value, found.low) == (None, None)
 
 
-def test_other_days_are_left_out(resources: Resources) -> None:
+def test_other_days_are_left_out(resources):
     assert metric_values(resources.lake, resources.checks, MONDAY, TUESDAY) == []
     put(resources, "drift", estimate("psi", feature="prob"))
     resources.checks.save(verdict("passed"))
@@ -151,9 +142,7 @@ def test_other_days_are_left_out(resources: Resources) -> None:
         (["rejected"], {}),  # one incident, not two
     ],
 )
-def test_validation_results_are_metric_values(
-    resources: Resources, statuses: list[str], expected: dict[str, int]
-) -> None:
+def test_validation_results_are_metric_values(resources, statuses, expected):
     for suite, status in zip(("comments", "scores"), statuses, strict=False):
         resources.checks.save(verdict(status, suite))
     found = {
@@ -163,7 +152,7 @@ def test_validation_results_are_metric_values(
     assert found == {"checks_rejected": int("rejected" in statuses), **expected}
 
 
-def test_each_rule_that_warns_about_comments_is_a_series(resources: Resources) -> None:
+def test_each_rule_that_warns_about_comments_is_a_series(resources):
     """Those are left out that other alerts watch; a rule that is gone has passed."""
     names = ("quarantined_many", "script_shift", "volume_shift", "missing_share_platform")
     warned = [replace(verdict("warned").results[0], name=name) for name in names]

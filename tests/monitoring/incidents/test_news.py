@@ -12,7 +12,7 @@ from monitoring.incidents.test_causes import Receiver, day, drift, estimates, wi
 RULES = {rule.name: rule for rule in load_rules()}
 
 
-def test_a_second_fall_in_a_critical_incident_is_notified_once() -> None:
+def test_a_second_fall_in_a_critical_incident_is_notified_once():
     receiver = Receiver()
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
     receiver.evenings(range(18, len(levels)), estimates(levels, margin=0.03))
@@ -33,7 +33,7 @@ def test_a_second_fall_in_a_critical_incident_is_notified_once() -> None:
     assert facts["figure"]["value"] == pytest.approx(-0.15)
 
 
-def test_a_fall_in_an_incident_of_the_window_is_reported() -> None:
+def test_a_fall_in_an_incident_of_the_window_is_reported():
     """The window was low, and critical, before anything fell."""
     levels = [0.82] * 30 + [0.6] * 10
     both = [*estimates(levels), *windows(levels, "oc_accuracy")]
@@ -47,7 +47,7 @@ def test_a_fall_in_an_incident_of_the_window_is_reported() -> None:
     )
 
 
-def test_accuracy_with_review_that_falls_two_weeks_later_is_reported() -> None:
+def test_accuracy_with_review_that_falls_two_weeks_later_is_reported():
     receiver = Receiver()
     review = [0.98] * 34 + [0.85] * 6
     fallen = [0.965] * 20 + [0.75] * 20
@@ -56,7 +56,7 @@ def test_accuracy_with_review_that_falls_two_weeks_later_is_reported() -> None:
     assert "Worse: Accuracy with review fell" in receiver.heard[1].alert.title
 
 
-def test_a_fault_that_began_at_noon_is_one_fault() -> None:
+def test_a_fault_that_began_at_noon_is_one_fault():
     receiver = Receiver()
     levels = [0.965] * 20 + [0.87] + [0.7] * 15
     receiver.evenings(range(18, len(levels)), estimates(levels, margin=0.02))
@@ -76,7 +76,7 @@ def scores(psi: list[float], flagged: list[float]) -> list[MetricValue]:
     ]
 
 
-def test_more_flags_weeks_after_the_scores_shifted_are_notified_once() -> None:
+def test_more_flags_weeks_after_the_scores_shifted_are_notified_once():
     receiver = Receiver()
     receiver.evenings(range(25), scores([0.01] * 3 + [0.4] * 22, [0.0] * 15 + [0.12] * 10))
     assert receiver.events == [("scores", "opened", 4), ("scores", "escalated", 15)]
@@ -90,7 +90,7 @@ def test_more_flags_weeks_after_the_scores_shifted_are_notified_once() -> None:
     assert members["flagged_more[flagged,trailing]"]["figure"]["value"] == 0.12
 
 
-def test_another_platform_that_is_flagged_more_is_notified_once() -> None:
+def test_another_platform_that_is_flagged_more_is_notified_once():
     """The rule has an incident already; its value moves by as much again."""
     receiver = Receiver()
     receiver.evenings(range(20), scores([0.01] * 20, [0.0] * 3 + [0.1] * 9 + [0.22] * 8))
@@ -98,7 +98,7 @@ def test_another_platform_that_is_flagged_more_is_notified_once() -> None:
     assert receiver.heard[1].alert.title.startswith("[warning] Worse: More comments")
 
 
-def test_rules_that_see_one_fault_on_different_days_are_no_news() -> None:
+def test_rules_that_see_one_fault_on_different_days_are_no_news():
     receiver = Receiver()
     slow = [0.0] * 3 + [0.01 * number for number in range(1, 18)]
     receiver.evenings(range(20), scores([4 * share for share in slow], slow))
@@ -108,13 +108,13 @@ def test_rules_that_see_one_fault_on_different_days_are_no_news() -> None:
     assert sudden.events == [("scores", "opened", 4)]
 
 
-def test_news_of_a_silenced_evening_are_notified_on_the_next() -> None:
+def test_news_of_a_silenced_evening_are_notified_on_the_next():
     receiver = Receiver()
     receiver.evenings([*range(18, 30), 40], estimates([0.965] * 20 + [0.8] * 12 + [0.65] * 15))
     assert receiver.events == [("quality", "opened", 20), ("quality", "escalated", 40)]
 
 
-def test_an_end_after_news_names_the_whole_fall() -> None:
+def test_an_end_after_news_names_the_whole_fall():
     receiver = Receiver()
     levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 10 + [0.965] * 15
     receiver.evenings(range(18, len(levels)), estimates(levels, margin=0.03))
@@ -122,7 +122,7 @@ def test_an_end_after_news_names_the_whole_fall() -> None:
     assert "fell from 0.965 to 0.650" in receiver.heard[-1].alert.title
 
 
-def test_values_without_an_interval_and_what_is_info_are_no_news() -> None:
+def test_values_without_an_interval_and_what_is_info_are_no_news():
     values = [drift("psi", "prob", size, number) for number, size in enumerate([0.3, 0.3, 0.9])]
     at = Incident(since=day(0), opened=day(0))
     long_ago = day(0) - datetime.timedelta(days=9)
@@ -177,9 +177,7 @@ LATER_FAULTS = {
 
 
 @pytest.mark.parametrize(("values", "expected"), LATER_FAULTS.values(), ids=LATER_FAULTS)
-def test_a_long_open_incident_does_not_swallow(
-    values: list[MetricValue], expected: tuple[int, str]
-) -> None:
+def test_a_long_open_incident_does_not_swallow(values, expected):
     receiver = Receiver()
     last = max(value.day for value in values) - day(0)
     receiver.evenings(range(last.days + 1), values)
@@ -188,7 +186,7 @@ def test_a_long_open_incident_does_not_swallow(
     assert receiver.heard[1].alert.title.startswith(expected[1])
 
 
-def test_a_rule_that_opens_again_and_again_in_an_incident_is_news_once() -> None:
+def test_a_rule_that_opens_again_and_again_in_an_incident_is_news_once():
     """The flagged share passes between the bounds whenever it rises."""
     rises = [0.0, 0.03, 0.07, 0.07, 0.03, 0.0, 0.03] * 17
     values = [drift("psi", "prob", 0.4 if at > 2 else 0.01, at, "fixed") for at in range(119)]
@@ -201,7 +199,7 @@ def test_a_rule_that_opens_again_and_again_in_an_incident_is_news_once() -> None
     assert [event for _, event, _ in receiver.events] == ["opened", "escalated"]
 
 
-def test_volumes_that_vary_as_usual_in_an_incident_are_no_news() -> None:
+def test_volumes_that_vary_as_usual_in_an_incident_are_no_news():
     receiver = Receiver()
     receiver.evenings(range(60), volumes([1.0] * 10 + [0.4, 0.3, 0.45, 0.25, 0.35] * 10))
     assert [event for _, event, _ in receiver.events] == ["opened"]

@@ -4,9 +4,8 @@ import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from receivers import Webhook, closed_port, mail_server, webhook, without_pauses
+from receivers import closed_port, mail_server, webhook, without_pauses
 
-from installation import Installation
 from modwatch.common.errors import AlertError
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import open_incidents
@@ -37,7 +36,7 @@ def check(resources: Resources, number: int, hour: int = 13) -> Heartbeat:
     )
 
 
-def test_a_late_day_is_one_alert_and_one_recovery(by_defaults: Resources, server: Webhook) -> None:
+def test_a_late_day_is_one_alert_and_one_recovery(by_defaults, server):
     measure(by_defaults, 0, 0.9)
     assert check(by_defaults, 1) == Heartbeat(due=day(0), measured=day(0))
     assert not check(by_defaults, 2, hour=11).is_late  # the day before is not due yet
@@ -64,9 +63,7 @@ def test_a_late_day_is_one_alert_and_one_recovery(by_defaults: Resources, server
     assert len(set(server.keys)) == 3
 
 
-def test_a_message_says_since_when_and_links_pages_that_exist(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_a_message_says_since_when_and_links_pages_that_exist(by_defaults, server):
     measure(by_defaults, 0, 0.9)
     by_defaults.checks.save_page(day(30), "rejected")
     assert check(by_defaults, 31).is_late
@@ -87,20 +84,18 @@ def test_a_message_says_since_when_and_links_pages_that_exist(
     assert "missing since 6 January 2026" in server.requests[1].json["text"]
 
 
-def test_days_that_lie_ahead_do_not_hide_a_late_one(by_defaults: Resources) -> None:
+def test_days_that_lie_ahead_do_not_hide_a_late_one(by_defaults):
     measure(by_defaults, 0, 0.9)
     measure(by_defaults, 9, 0.9)  # a mistyped date
     assert check(by_defaults, 2) == Heartbeat(due=day(1), measured=day(0))
 
 
-def test_an_installation_that_never_measured_is_late(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_an_installation_that_never_measured_is_late(by_defaults, server):
     assert check(by_defaults, 0).is_late
     assert "no day is" in server.requests[0].json["title"]
 
 
-def test_a_channel_that_is_down_for_a_week_gets_it_in_the_end(with_defaults: Installation) -> None:
+def test_a_channel_that_is_down_for_a_week_gets_it_in_the_end(with_defaults):
     unreachable = f"http://127.0.0.1:{closed_port()}/hook"
     down = with_defaults.but(alert_webhook_url=unreachable, alert_webhook_secret="s3cret")
     with open_resources(down.settings) as resources:
@@ -113,7 +108,7 @@ def test_a_channel_that_is_down_for_a_week_gets_it_in_the_end(with_defaults: Ins
         assert request.json["since"] == str(FIRST)
 
 
-def test_clock_changes_make_no_difference() -> None:
+def test_clock_changes_make_no_difference():
     """Every hour of the days around the change, by a clock in Berlin."""
     start = datetime.datetime(2026, 3, 29, tzinfo=datetime.UTC)
     for number in range(-24, 48):
@@ -136,9 +131,7 @@ FAILURE = failure_alert(
 )
 
 
-def test_a_failed_task_is_reported_once_whatever_many_shards_fail(
-    resources: Resources, server: Webhook
-) -> None:
+def test_a_failed_task_is_reported_once_whatever_many_shards_fail(resources, server):
     for _ in range(3):
         report_failure(lambda: resources.database, resources.alert_channels, FAILURE, FIRST)
     [request] = server.requests
@@ -146,9 +139,7 @@ def test_a_failed_task_is_reported_once_whatever_many_shards_fail(
     assert request.json["error"] == "LakeError"
 
 
-def test_a_missing_day_is_reported_with_what_failed(
-    by_defaults: Resources, server: Webhook
-) -> None:
+def test_a_missing_day_is_reported_with_what_failed(by_defaults, server):
     measure(by_defaults, 0, 0.9)
     report_failure(lambda: by_defaults.database, by_defaults.alert_channels, FAILURE, day(1))
     assert check(by_defaults, 2).is_late
@@ -157,9 +148,7 @@ def test_a_missing_day_is_reported_with_what_failed(
     assert "No task has failed" not in heartbeat["text"]
 
 
-def test_without_a_database_all_is_reported_by_the_channels_that_work(
-    with_defaults: Installation, server: Webhook
-) -> None:
+def test_without_a_database_all_is_reported_by_the_channels_that_work(with_defaults, server):
     dead = f"postgresql://mod:hunter2@127.0.0.1:{closed_port()}/x"
     home = with_defaults.but(**to(server), database_url=dead)
     with open_resources(home.settings) as resources:

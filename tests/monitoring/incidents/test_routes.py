@@ -30,7 +30,7 @@ CHANNELS = (WEBHOOK, MAIL, SLACK, PAGER)
 
 
 @pytest.fixture
-def route(tmp_path: Path):
+def route(tmp_path):
     def route(text: str, channels=CHANNELS) -> dict[str, Channel]:
         path = tmp_path / "rules.toml"
         path.write_text(text)
@@ -44,7 +44,7 @@ def entry(name: str, rest: str = "") -> str:
     return f'[[channels]]\nname = "{name}"\n{rest}\n'
 
 
-def test_the_example_of_the_docs_is_read(route) -> None:
+def test_the_example_of_the_docs_is_read(route):
     (example,) = re.findall(r"<!-- channels -->\n```toml\n(.*?)```", OPS, re.DOTALL)
     found = route(example)
     assert found["pagerduty"].route.takes("failure", "critical")
@@ -55,13 +55,13 @@ def test_the_example_of_the_docs_is_read(route) -> None:
     assert found["mail"].route.takes("audit", "info")
 
 
-def test_without_routes_everything_reaches_every_channel(route) -> None:
+def test_without_routes_everything_reaches_every_channel(route):
     for channel in route("").values():
         assert channel.route.takes("audit", "info")
         assert not channel.route.digest
 
 
-def test_one_of_two_channels_of_a_scheme_is_named_in_full(route, tmp_path: Path) -> None:
+def test_one_of_two_channels_of_a_scheme_is_named_in_full(route, tmp_path):
     route(entry(SLACK.name, 'severity = "critical"') + entry("slack", "digest = true"), ())
     other = AppriseChannel(url="slack://T0/B0/TOKEN/#lead")
     found = routed((SLACK, other), load_routes(tmp_path / "rules.toml"), load_rules())
@@ -86,12 +86,12 @@ def test_one_of_two_channels_of_a_scheme_is_named_in_full(route, tmp_path: Path)
         ),
     ],
 )
-def test_a_mistake_is_refused(route, text: str, message: str) -> None:
+def test_a_mistake_is_refused(route, text, message):
     with pytest.raises(SettingsError, match=message):
         route(text)
 
 
-def test_what_no_channel_receives_is_logged(route, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_no_channel_receives_is_logged(route, caplog):
     with caplog.at_level(logging.WARNING):
         route(entry("mail", 'severity = "critical"'), (MAIL,))
     (record,) = caplog.records
@@ -102,11 +102,11 @@ def test_what_no_channel_receives_is_logged(route, caplog: pytest.LogCaptureFixt
     assert caplog.records == []
 
 
-def test_nobody_needs_channels_for_routes(route) -> None:
+def test_nobody_needs_channels_for_routes(route):
     assert route(entry("mail"), ()) == {}
 
 
-def test_without_a_database_routes_hold(route) -> None:
+def test_without_a_database_routes_hold(route):
     found = route(entry("mail", 'causes = ["volume"]'), (MAIL, WEBHOOK))
     alert = Alert(key="k", title="t", text="x", facts={"event": "failed", "severity": "critical"})
     with pytest.raises(AlertError, match="mail server"):

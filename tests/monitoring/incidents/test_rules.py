@@ -1,5 +1,4 @@
 import datetime
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ look_at = "The scores."
 
 
 @pytest.fixture
-def load(tmp_path: Path):
+def load(tmp_path):
     """Load rules from a text: `load(text)`."""
 
     def loaded(text: str):
@@ -39,7 +38,7 @@ def load(tmp_path: Path):
     [(0.3, False), (0.35, False), (2.95, False), (3.05, False), (0.6, True), (0.65, True),
      (1.55, True), (1.65, True)],
 )  # fmt: skip
-def test_the_volume_has_the_bounds_of_data_validation(share: float, steady: bool) -> None:
+def test_the_volume_has_the_bounds_of_data_validation(share, steady):
     """Those of the thresholds, or closer where the volume has varied little."""
     day, bounds = datetime.date(2026, 3, 2), Thresholds()
     past = {
@@ -56,7 +55,7 @@ def test_the_volume_has_the_bounds_of_data_validation(share: float, steady: bool
     assert opened == ([] if not warned else ["volume_low" if share < 1 else "volume_high"])
 
 
-def test_the_rules_of_modwatch_cover_what_ops_watch() -> None:
+def test_the_rules_of_modwatch_cover_what_ops_watch():
     rules = load_rules()
     assert {rule.severity for rule in rules} == set(SEVERITIES)
     watched = {rule.metric for rule in rules}
@@ -72,7 +71,7 @@ def test_the_rules_of_modwatch_cover_what_ops_watch() -> None:
             assert rule.open.compare != "value", rule.name
 
 
-def test_a_fall_of_ten_points_is_critical_and_one_of_two_a_warning() -> None:
+def test_a_fall_of_ten_points_is_critical_and_one_of_two_a_warning():
     rules = {rule.name: rule for rule in load_rules()}
     for metric in ("accuracy", "oc_accuracy"):
         warning, critical = rules[f"{metric}_fell"], rules[f"{metric}_fell_far"]
@@ -84,7 +83,7 @@ def test_a_fall_of_ten_points_is_critical_and_one_of_two_a_warning() -> None:
     assert {name for rule in rules.values() for name in rule.unless} < set(rules)
 
 
-def test_rules_of_ones_own_come_on_top_or_in_place_of_ours(load) -> None:
+def test_rules_of_ones_own_come_on_top_or_in_place_of_ours(load):
     shipped = {rule.name for rule in load_rules()}
     assert set(load(RULE)) == {*shipped, "mine"}
     assert load(RULE)["mine"].open.bound == 0.3
@@ -123,14 +122,14 @@ def test_rules_of_ones_own_come_on_top_or_in_place_of_ours(load) -> None:
         ("close = {", "close = ", "cannot be read as TOML"),
     ],
 )
-def test_a_mistake_is_named_by_rule_and_field(load, old: str, new: str, message: str) -> None:
+def test_a_mistake_is_named_by_rule_and_field(load, old, new, message):
     with pytest.raises(SettingsError) as caught:
         load(RULE.replace(old, new, 1))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_twice_or_leaving_out_what_is_not_there_is_refused(load) -> None:
+def test_a_name_twice_or_leaving_out_what_is_not_there_is_refused(load):
     with pytest.raises(SettingsError, match="rule 'mine': name: used more than once"):
         load(RULE + RULE)
     with pytest.raises(
@@ -139,7 +138,7 @@ def test_a_name_twice_or_leaving_out_what_is_not_there_is_refused(load) -> None:
         load('disabled = ["queue_odl"]')
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SettingsError, match="MODWATCH_ALERT_RULES"):
         load_rules(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")

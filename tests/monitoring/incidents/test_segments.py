@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from modwatch.data.lake.delta import Lake
 from modwatch.monitoring.incidents.evaluation import with_segment
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord
@@ -35,7 +34,7 @@ def change(**facts: object) -> IncidentChange:
     return IncidentChange(alert=alert, record=record)
 
 
-def test_the_group_is_named_and_kept(lake: Lake) -> None:
+def test_the_group_is_named_and_kept(lake):
     asked = []
     named = with_segment(lake, change(), lambda *given: asked.append(given) or APP)
     assert asked == [(datetime.date(2026, 3, 2), DAY, 0.06)]
@@ -45,7 +44,7 @@ def test_the_group_is_named_and_kept(lake: Lake) -> None:
     assert named.alert.facts["segment"]["sentence"] == named.record.segment == APP.sentence()
 
 
-def test_other_messages_and_ends_ask_nothing(lake: Lake) -> None:
+def test_other_messages_and_ends_ask_nothing(lake):
     for facts in (
         {"metric": "accuracy"},  # a level
         {"metric": "psi", "subject": "language"},
@@ -58,7 +57,7 @@ def test_other_messages_and_ends_ask_nothing(lake: Lake) -> None:
     assert with_segment(lake, ended, lambda *_: pytest.fail("asked")) == ended
 
 
-def test_a_fall_of_all_comments_has_no_group(lake: Lake) -> None:
+def test_a_fall_of_all_comments_has_no_group(lake):
     plain = change()
     assert with_segment(lake, plain, lambda *_: None) == plain
     assert with_segment(lake, plain) == plain

@@ -53,7 +53,7 @@ def drawn(rng: np.random.Generator, weekend: float, start: int, days: int = 42) 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("weekend", [0.3, 0.5, 1.0])
-def test_weekends_are_no_alarm_whatever_day_it_starts(weekend: float) -> None:
+def test_weekends_are_no_alarm_whatever_day_it_starts(weekend):
     rng = np.random.default_rng(round(100 * weekend))
     alarms = [len(opened(drawn(rng, weekend, run % 7), run % 7)) for run in range(RUNS)]
     assert np.mean(alarms) <= 0.01
@@ -62,7 +62,7 @@ def test_weekends_are_no_alarm_whatever_day_it_starts(weekend: float) -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("weekend", [0.3, 1.0])
 @pytest.mark.parametrize("lost", [4, 5, 12, 15, 24])
-def test_a_lost_platform_is_reported_on_the_next_working_day(weekend: float, lost: int) -> None:
+def test_a_lost_platform_is_reported_on_the_next_working_day(weekend, lost):
     """It had four fifths of the volume, and is lost on any day of the first weeks."""
     rng = np.random.default_rng([round(100 * weekend), lost])
     late = 0
@@ -76,7 +76,7 @@ def test_a_lost_platform_is_reported_on_the_next_working_day(weekend: float, los
 
 
 @pytest.mark.parametrize("weekend", [0.3, 1.0])
-def test_an_empty_weekend_is_reported_at_once(weekend: float) -> None:
+def test_an_empty_weekend_is_reported_at_once(weekend):
     rng = np.random.default_rng(2)
     for lost in (5, 6, 12, 13, 19):
         volumes = drawn(rng, weekend, 0, lost + 1)
@@ -86,7 +86,7 @@ def test_an_empty_weekend_is_reported_at_once(weekend: float) -> None:
         assert opened(volumes)[-1:] == [lost]
 
 
-def test_a_closed_friday_is_no_alarm_from_the_first_one_on() -> None:
+def test_a_closed_friday_is_no_alarm_from_the_first_one_on():
     volumes = [300 if number % 7 in (4, 5) else 1000 for number in range(35)]
     values = [*ratios(volumes)]
     assert incidents(LOW, with_usual_volumes(values))
@@ -119,7 +119,7 @@ def year(seed: int, *, holiday: float, calendar: Calendar) -> list[datetime.date
 
 
 @pytest.mark.simulation
-def test_a_year_with_two_holidays_has_no_alarm_with_a_calendar_and_a_fault_on_one_has() -> None:
+def test_a_year_with_two_holidays_has_no_alarm_with_a_calendar_and_a_fault_on_one_has():
     without = [year(seed, holiday=0.3, calendar=Calendar()) for seed in range(3)]
     assert all(set(HOLIDAYS) <= {*found} for found in without)
     named = [year(seed, holiday=0.3, calendar=CALENDAR) for seed in range(3)]
@@ -129,7 +129,7 @@ def test_a_year_with_two_holidays_has_no_alarm_with_a_calendar_and_a_fault_on_on
     assert all(HOLIDAYS[1] in found and HOLIDAYS[0] not in found for found in faulty)
 
 
-def test_other_days_and_metrics_are_as_they_were() -> None:
+def test_other_days_and_metrics_are_as_they_were():
     values = [*ratios([1000] * 4 + [200, 200, 200] + [1000] * 14)]
     found = with_usual_volumes(values)
     assert [value.status for value in found[:5]] == [value.status for value in values[:5]]

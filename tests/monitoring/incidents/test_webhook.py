@@ -27,7 +27,7 @@ def channel(url: str, **changes: object) -> WebhookChannel:
     return WebhookChannel(url=url, secret=SECRET, retry=retry, clock=lambda: 1_767_600_000.9)
 
 
-def test_an_alert_arrives_whole_and_signed() -> None:
+def test_an_alert_arrives_whole_and_signed():
     with webhook() as server:
         channel(server.url).send(ALERT)
     [request] = server.requests
@@ -60,21 +60,21 @@ def test_an_alert_arrives_whole_and_signed() -> None:
         [b"HTTP/1.1 abc nonsense\r\n\r\n"],
     ],
 )
-def test_what_passes_is_tried_again_under_the_same_key(answers: list[int | bytes | None]) -> None:
+def test_what_passes_is_tried_again_under_the_same_key(answers):
     with webhook(*answers) as server:
         channel(server.url).send(ALERT)
     assert server.keys == [ALERT.key] * (len(answers) + 1)
     assert len({request.body for request in server.requests}) == 1
 
 
-def test_the_attempts_end() -> None:
+def test_the_attempts_end():
     with webhook(500, None, b"garbage", 500) as server:
         with pytest.raises(AlertError, match="3 attempts"):
             channel(server.url).send(ALERT)
         assert len(server.requests) == 3
 
 
-def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel() -> None:
+def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel():
     with pytest.raises(AlertError, match="ConnectionRefusedError") as caught:
         channel(f"http://127.0.0.1:{closed_port()}/hook?token=hunter2").send(ALERT)
     assert not isinstance(caught.value, AlertRefusedError)
@@ -85,7 +85,7 @@ def test_no_one_at_the_address_or_no_name_is_an_error_of_the_channel() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 308, 400, 410, 429])
-def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status: int) -> None:
+def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status):
     with webhook() as elsewhere:
         answer = f"HTTP/1.1 {status} No\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
         with webhook(answer.encode()) as server:
@@ -96,9 +96,7 @@ def test_a_refusal_is_not_tried_again_and_no_redirect_is_followed(status: int) -
 
 
 @pytest.mark.parametrize("answer", [500, 400, None, b"token=hunter2\r\n\r\n"])
-def test_no_secret_in_messages_and_logs(
-    answer: int | bytes | None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_secret_in_messages_and_logs(answer, caplog):
     caplog.set_level(logging.DEBUG)
     with webhook(*[answer] * 3) as server, pytest.raises(AlertError) as caught:
         channel(server.url).send(ALERT)
@@ -108,7 +106,7 @@ def test_no_secret_in_messages_and_logs(
     assert caught.value.__cause__ is None
 
 
-def test_a_number_that_json_has_not_is_never_sent() -> None:
+def test_a_number_that_json_has_not_is_never_sent():
     broken = Alert(key="k", title="", text="", facts={"value": float("nan")})
     with webhook() as server, pytest.raises(ValueError, match="JSON"):
         channel(server.url).send(broken)

@@ -91,7 +91,7 @@ def likelihood(counted: list[str], sets: NDArray[np.float32]) -> NDArray[np.floa
     return np.asarray((KEPT * (sets == here) + drawn_so).prod(axis=1), np.float64)
 
 
-def test_who_counts_in_a_group_follows_from_two_reports() -> None:
+def test_who_counts_in_a_group_follows_from_two_reports():
     """Otherwise the draws would be for nothing, and rounding would do."""
     counted = drawn(0)
     one, other = (
@@ -102,7 +102,7 @@ def test_who_counts_in_a_group_follows_from_two_reports() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_who_chose_a_group_does_not_follow_even_from_knowing_who_counts_in_it(seed: int) -> None:
+def test_who_chose_a_group_does_not_follow_even_from_knowing_who_counts_in_it(seed):
     """Thousands of the 184,756 sets of ten people remain, and nobody's group is certain."""
     counted = drawn(seed)
     halves = SETS[SETS.sum(axis=1) == PEOPLE / 2]
@@ -115,7 +115,7 @@ def test_who_chose_a_group_does_not_follow_even_from_knowing_who_counts_in_it(se
     assert 0.05 < in_a.min() < in_a.max() < 0.95
 
 
-def test_knowing_the_groups_of_all_others_leaves_a_person_in_doubt() -> None:
+def test_knowing_the_groups_of_all_others_leaves_a_person_in_doubt():
     """The report changes the odds of a person's group by a factor of six at most."""
     both = np.array([[1] * 9 + [0] * 10 + [last] for last in (0, 1)], np.float32)
     for last in "ab":

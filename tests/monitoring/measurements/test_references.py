@@ -4,7 +4,6 @@ import datetime
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,9 +137,7 @@ def by_name(found: Sequence[Reference]) -> dict[str, Reference]:
     return {reference.name: reference for reference in found}
 
 
-def test_the_fixed_reference_is_the_held_out_comments_of_the_model_from_day_one(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_the_fixed_reference_is_the_held_out_comments_of_the_model_from_day_one(lake, checks):
     put(lake, [0])
     put_held_out(lake, day(0))
     fixed = by_name(references(lake, checks, day(0), plan=PLAN))["fixed"]
@@ -153,9 +150,7 @@ def test_the_fixed_reference_is_the_held_out_comments_of_the_model_from_day_one(
 
 
 @pytest.mark.parametrize("size", [0, 199])
-def test_without_held_out_comments_the_first_days_are_used_and_this_is_stated(
-    lake: Lake, checks: CheckStore, size: int
-) -> None:
+def test_without_held_out_comments_the_first_days_are_used_and_this_is_stated(lake, checks, size):
     put(lake, range(20))
     if size:
         put_held_out(lake, day(19), size=size)
@@ -166,7 +161,7 @@ def test_without_held_out_comments_the_first_days_are_used_and_this_is_stated(
     assert psi.reason == "first days: the model stores too few held-out scores"
 
 
-def test_equal_references_give_one_row_each(lake: Lake, checks: CheckStore) -> None:
+def test_equal_references_give_one_row_each(lake, checks):
     put(lake, range(20))
     for number in (1, 5, 14):
         found = findings(lake, checks, day(number), profile(number))
@@ -176,9 +171,7 @@ def test_equal_references_give_one_row_each(lake: Lake, checks: CheckStore) -> N
     assert {f.reference for f in found if f.metric == "psi"} == {"fixed", "trailing"}
 
 
-def test_a_new_model_without_held_out_comments_starts_its_own_first_days(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_a_new_model_without_held_out_comments_starts_its_own_first_days(lake, checks):
     put(lake, range(20))
     put(lake, range(20, 40), version="4")
     fixed = by_name(references(lake, checks, day(39), plan=PLAN))["fixed"]
@@ -186,9 +179,7 @@ def test_a_new_model_without_held_out_comments_starts_its_own_first_days(
     assert dates_of(lake, fixed.comments) == [day(number) for number in range(14)]
 
 
-def test_a_first_day_in_the_settings_replaces_the_held_out_comments(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_a_first_day_in_the_settings_replaces_the_held_out_comments(lake, checks):
     put(lake, range(30))
     put_held_out(lake, day(29))
     plan = ReferencePlan(rules=PLAN.rules, trailing_days=14, fixed_days=3, fixed_first=day(4))
@@ -197,7 +188,7 @@ def test_a_first_day_in_the_settings_replaces_the_held_out_comments(
     assert fixed.note == ""
 
 
-def test_holidays_are_in_no_reference_of_comments(lake: Lake, checks: CheckStore) -> None:
+def test_holidays_are_in_no_reference_of_comments(lake, checks):
     put(lake, range(6))
     plan = replace(PLAN, calendar=Calendar(days={day(2): ("holiday", 0.3)}))
     for found in references(lake, checks, day(6), plan=plan):
@@ -207,9 +198,7 @@ def test_holidays_are_in_no_reference_of_comments(lake: Lake, checks: CheckStore
     assert [*trailing] == [day(n) for n in (0, 1, 3, 4, 5)]
 
 
-def test_rejected_days_and_days_that_validation_warned_about_are_no_reference(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_rejected_days_and_days_that_validation_warned_about_are_no_reference(lake, checks):
     put(lake, range(6))
     checks.save(verdict(day(1), "comments", severity="critical"))
     checks.save(verdict(day(2), "scores", severity="critical"))
@@ -234,7 +223,7 @@ def fault(first: int, last: int, **drifted: object) -> Callable[[int], Profile]:
     return made
 
 
-def test_an_incident_lasts_as_long_as_the_fault(lake: Lake, checks: CheckStore) -> None:
+def test_an_incident_lasts_as_long_as_the_fault(lake, checks):
     made = fault(5, 20, mean=0.3, language="xx")
     for number in range(25):
         put_held_out(lake, day(number))
@@ -246,9 +235,7 @@ def test_an_incident_lasts_as_long_as_the_fault(lake: Lake, checks: CheckStore) 
         assert day(20) < found.recovered <= day(23), name
 
 
-def test_another_distribution_is_an_incident_at_once_and_a_weekend_is_not(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_another_distribution_is_an_incident_at_once_and_a_weekend_is_not(lake, checks):
     for number in range(21):
         put_held_out(lake, day(number))
         run(lake, checks, [(day(number), weekly(number))])
@@ -259,9 +246,7 @@ def test_another_distribution_is_an_incident_at_once_and_a_weekend_is_not(
     assert (found.since, found.opened) == (day(21), day(21))
 
 
-def test_an_accepted_level_ends_the_incident_and_is_the_reference(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_an_accepted_level_ends_the_incident_and_is_the_reference(lake, checks):
     made = fault(15, 60, mean=0.3)
     run(lake, checks, ((day(n), made(n)) for n in range(20)))
     level = AcceptedLevel(part="scores", first=day(15), accepted=day(19))
@@ -278,7 +263,7 @@ def test_an_accepted_level_ends_the_incident_and_is_the_reference(
     assert len(before.scores or ()) == 14
 
 
-def test_accepted_incidents_of_drift_are_levels_of_a_part() -> None:
+def test_accepted_incidents_of_drift_are_levels_of_a_part():
     accepted = {
         "scores": [(day(20), day(15))],
         "volume": [(day(9), day(8))],
@@ -293,9 +278,7 @@ def test_accepted_incidents_of_drift_are_levels_of_a_part() -> None:
     ]
 
 
-def test_a_model_change_in_an_incident_starts_a_reference_of_its_own(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_a_model_change_in_an_incident_starts_a_reference_of_its_own(lake, checks):
     made = fault(15, 60, mean=0.3)
     run(lake, checks, ((day(n), made(n)) for n in range(20)))
     changed = fault(0, 60, mean=0.3, version="4")
@@ -306,9 +289,7 @@ def test_a_model_change_in_an_incident_starts_a_reference_of_its_own(
     assert found.recovered == day(21), "the first day with a reference of the new model"
 
 
-def test_same_weekdays_are_the_reference_once_there_are_three(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_same_weekdays_are_the_reference_once_there_are_three(lake, checks):
     put(lake, range(42))
     for number, weeks in ((20, None), (21, 3), (28, 4), (35, 5), (42, 5)):
         trailing = by_name(references(lake, checks, day(number), plan=PLAN))["trailing"]
@@ -333,7 +314,7 @@ def weekly(number: int) -> Profile:
 
 
 @pytest.mark.soak  # `incidents/test_volume.py` has weekends
-def test_a_weekly_pattern_is_no_incident_after_three_weeks(lake: Lake, checks: CheckStore) -> None:
+def test_a_weekly_pattern_is_no_incident_after_three_weeks(lake, checks):
     run(lake, checks, ((day(n), weekly(n)) for n in range(36)))
     for name in ("volume_low", "volume_high", "scores_jumped", "flagged_more", "flagged_less"):
         late = [incident for incident in found_incidents(lake, name) if incident.opened >= day(21)]
@@ -344,14 +325,14 @@ def test_a_weekly_pattern_is_no_incident_after_three_weeks(lake: Lake, checks: C
     assert found_incidents(lake, "flagged_less")[-1].opened == day(40)
 
 
-def test_a_month_of_missing_days(lake: Lake, checks: CheckStore) -> None:
+def test_a_month_of_missing_days(lake, checks):
     run(lake, checks, ((day(n), profile(n)) for n in range(5)))
     found = {(f.metric, f.reference): f for f in findings(lake, checks, day(35), profile(35))}
     assert found["psi", "trailing"].status == "insufficient"
     assert found["volume_ratio", "trailing"].reason == "0 trailing days; 3 are needed"
 
 
-def test_a_day_delivered_twice_with_other_content(lake: Lake, checks: CheckStore) -> None:
+def test_a_day_delivered_twice_with_other_content(lake, checks):
     run(lake, checks, ((day(n), profile(n)) for n in range(10)))
     run(lake, checks, [(day(10), profile(10, mean=0.3))])
     assert found_incidents(lake, "scores_jumped")
@@ -361,7 +342,7 @@ def test_a_day_delivered_twice_with_other_content(lake: Lake, checks: CheckStore
     assert len(trailing.scores or ()) == 11, "the day is in the reference of the next"
 
 
-def test_days_out_of_order_give_the_same_comparison(tmp_path: Path, checks: CheckStore) -> None:
+def test_days_out_of_order_give_the_same_comparison(tmp_path, checks):
     made = [*((day(n), profile(n, size=600 + n)) for n in range(16))]
     ordered, shuffled = (Lake(root=str(tmp_path / name)) for name in ("ordered", "shuffled"))
     run(ordered, checks, made)
@@ -372,7 +353,7 @@ def test_days_out_of_order_give_the_same_comparison(tmp_path: Path, checks: Chec
     )
 
 
-def test_constant_scores(lake: Lake, checks: CheckStore) -> None:
+def test_constant_scores(lake, checks):
     prob = np.full(600, 0.05, np.float32)
     scores = profile_scores(prob, prob > 0.3, ["3"])
     made = Profile(comments=600, categories={"language": {"de": 600}}).with_scores_of(scores)
@@ -383,7 +364,7 @@ def test_constant_scores(lake: Lake, checks: CheckStore) -> None:
     assert found_incidents(lake, "scores_jumped")[-1].since == day(8)
 
 
-def test_the_history_is_read_once(lake: Lake, checks: CheckStore) -> None:
+def test_the_history_is_read_once(lake, checks):
     run(lake, checks, ((day(n), profile(n)) for n in range(8)))
     again = Lake(root=lake.root)
     references(again, checks, day(8), plan=PLAN)

@@ -64,7 +64,7 @@ def explain(
     return [row for row in rows if row["measure"] == measure]
 
 
-def test_comments_and_flags_by_combination(lake: Lake) -> None:
+def test_comments_and_flags_by_combination(lake):
     put(lake, MONDAY)
     cells = count_cells(lake, MONDAY, day_scores(lake, MONDAY))
     assert len(cells) == 2 * 3 * 4
@@ -74,7 +74,7 @@ def test_comments_and_flags_by_combination(lake: Lake) -> None:
     assert set(cells["length"]) == {"0-49", "50-199", "200-999", "1000+"}
 
 
-def test_the_drifted_segment_leads(lake: Lake, checks: CheckStore) -> None:
+def test_the_drifted_segment_leads(lake, checks):
     for day in DAYS[:-1]:
         put(lake, day)
         assert not any(row["leading"] for row in explain(lake, checks, day))
@@ -89,7 +89,7 @@ def test_the_drifted_segment_leads(lake: Lake, checks: CheckStore) -> None:
     assert explain(lake, checks, TODAY) == [first, *others], "run again, it is the same"
 
 
-def test_a_new_platform_and_a_vanished_language(lake: Lake, checks: CheckStore) -> None:
+def test_a_new_platform_and_a_vanished_language(lake, checks):
     for day in DAYS[:-1]:
         put(lake, day)
         explain(lake, checks, day)
@@ -102,7 +102,7 @@ def test_a_new_platform_and_a_vanished_language(lake: Lake, checks: CheckStore) 
     assert (first["reference_n"], first["reference_rate"]) == (0, None)
 
 
-def test_days_of_another_model_are_no_reference(lake: Lake, checks: CheckStore) -> None:
+def test_days_of_another_model_are_no_reference(lake, checks):
     for day in DAYS[:-1]:
         put(lake, day)
         explain(lake, checks, day)
@@ -110,12 +110,12 @@ def test_days_of_another_model_are_no_reference(lake: Lake, checks: CheckStore) 
     assert explain(lake, checks, TODAY) == []
 
 
-def test_an_empty_day(lake: Lake, checks: CheckStore) -> None:
+def test_an_empty_day(lake, checks):
     assert explain(lake, checks, TODAY) == []
     assert lake.table("segment_counts", TODAY).num_rows == 0
 
 
-def test_many_and_hostile_names(lake: Lake, checks: CheckStore) -> None:
+def test_many_and_hostile_names(lake, checks):
     for day in DAYS[:2]:
         put(lake, day, platform=[f"p{n % 150}" for n in range(SIZE)])
         explain(lake, checks, day)
@@ -129,7 +129,7 @@ def test_many_and_hostile_names(lake: Lake, checks: CheckStore) -> None:
     assert len(name) == 40
 
 
-def test_a_segment_whose_scores_rise_and_whose_flags_do_not(lake: Lake, checks: CheckStore) -> None:
+def test_a_segment_whose_scores_rise_and_whose_flags_do_not(lake, checks):
     """What moves below the threshold shows in the mean score only."""
     for day in DAYS:
         put(lake, day)
@@ -153,9 +153,7 @@ def threads(day: datetime.date) -> list[str]:
     return [f"t{day:%d}-7" if n < 85 else name for n, name in enumerate(names)]
 
 
-def test_a_hot_thread_leads_and_a_usual_one_of_its_size_does_not(
-    lake: Lake, checks: CheckStore
-) -> None:
+def test_a_hot_thread_leads_and_a_usual_one_of_its_size_does_not(lake, checks):
     for day in DAYS[:-1]:
         put(lake, day, thread_id=threads(day))
         assert not any(row["leading"] for row in explain(lake, checks, day))
@@ -171,7 +169,7 @@ def test_a_hot_thread_leads_and_a_usual_one_of_its_size_does_not(
     assert len({*kept}) == KEPT_THREADS + 1
 
 
-def test_threads_that_always_differ_explain_nothing(lake: Lake, checks: CheckStore) -> None:
+def test_threads_that_always_differ_explain_nothing(lake, checks):
     """On each day another thread of a hundred comments is hot."""
     for number, day in enumerate(DAYS):
         put(lake, day, thread_id=threads(day), hot=np.arange(SIZE) < 85)
@@ -190,9 +188,7 @@ def test_threads_that_always_differ_explain_nothing(lake: Lake, checks: CheckSto
         ("invented", "thread=sha256:"),
     ],
 )
-def test_a_thread_is_named_by_its_id_and_never_by_a_text(
-    lake: Lake, checks: CheckStore, thread: str, shown: str
-) -> None:
+def test_a_thread_is_named_by_its_id_and_never_by_a_text(lake, checks, thread, shown):
     """The last one would pass for an id; a comment has the same text."""
     hot = np.arange(SIZE) < 150
     for day in DAYS[:2]:
@@ -209,7 +205,7 @@ def test_a_thread_is_named_by_its_id_and_never_by_a_text(
         assert thread not in stored
 
 
-def test_a_day_delivered_again_replaces_its_counts(lake: Lake, checks: CheckStore) -> None:
+def test_a_day_delivered_again_replaces_its_counts(lake, checks):
     for day in DAYS[:-1]:
         put(lake, day)
         explain(lake, checks, day)
@@ -224,7 +220,7 @@ def test_a_day_delivered_again_replaces_its_counts(lake: Lake, checks: CheckStor
     assert first["reference_n"] == 4 * SIZE // 6, "no comment counts twice"
 
 
-def test_no_text_gets_into_the_tables(lake: Lake, checks: CheckStore) -> None:
+def test_no_text_gets_into_the_tables(lake, checks):
     for day in DAYS[:2]:
         put(lake, day, text="an invented text", drifted=day == DAYS[1])
         explain(lake, checks, day)
@@ -232,7 +228,7 @@ def test_no_text_gets_into_the_tables(lake: Lake, checks: CheckStore) -> None:
         assert "invented" not in repr(lake.table(table, DAYS[1]).to_pylist())
 
 
-def test_the_identity_that_is_flagged_more_leads(lake: Lake, checks: CheckStore) -> None:
+def test_the_identity_that_is_flagged_more_leads(lake, checks):
     """Mentions are named by the source; half of those of women also mention men."""
     groups = [[["women"], ["men", "women"], None, None][n % 4] for n in range(SIZE)]
     about_women = np.array([bool(names) and "women" in names for names in groups])
@@ -245,7 +241,7 @@ def test_the_identity_that_is_flagged_more_leads(lake: Lake, checks: CheckStore)
     assert (first["n"], first["reference_n"]) == (SIZE // 2, 4 * SIZE // 2)
 
 
-def test_identities_are_found_by_their_words_where_the_source_names_none(lake: Lake) -> None:
+def test_identities_are_found_by_their_words_where_the_source_names_none(lake):
     texts = [
         ("about women", "about men and women; or not", "about nobody")[n % 3] for n in range(9)
     ]
@@ -260,7 +256,7 @@ def test_identities_are_found_by_their_words_where_the_source_names_none(lake: L
     }
 
 
-def test_the_most_frequent_identities_are_kept(lake: Lake) -> None:
+def test_the_most_frequent_identities_are_kept(lake):
     groups = [[f"group {min(n, 10 * (n % 40))}; <b>\n"] for n in range(SIZE)]
     put(lake, MONDAY, groups=groups)
     cells = count_cells(lake, MONDAY, day_scores(lake, MONDAY))
@@ -270,7 +266,7 @@ def test_the_most_frequent_identities_are_kept(lake: Lake) -> None:
     assert cells["comments"].sum() == SIZE
 
 
-def test_identities_that_are_printed_alike_are_one(lake: Lake) -> None:
+def test_identities_that_are_printed_alike_are_one(lake):
     """Names are cut and their separators replaced: a comment counts once for what is left."""
     long = "x" * 40
     put_comments(lake, MONDAY, 4, groups=[[long + "1", long + "2"], ["a;b", "a,b"], None, ["a;b"]])

@@ -1,5 +1,4 @@
 import datetime
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +43,7 @@ def ids(size: int) -> list[str]:
 
 
 @pytest.fixture
-def scored(lake: Lake) -> Callable[[int], DayScores]:
+def scored(lake):
     """Publish scores 0, 1/n, … of a day of n comments, and read them back."""
 
     def publish(size: int) -> DayScores:
@@ -119,9 +118,7 @@ def label_rows(
     )
 
 
-def test_scores_come_back_as_arrays_without_those_of_a_challenger(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_scores_come_back_as_arrays_without_those_of_a_challenger(lake, scored):
     scored(4)
     other = batch(
         SCORES, dt=DAY, comment_id=ids(2), model_version="4", role="challenger",
@@ -135,7 +132,7 @@ def test_scores_come_back_as_arrays_without_those_of_a_challenger(
     assert (scores.threshold, scores.model_version) == (0.25, "3")
 
 
-def test_an_empty_day_has_no_scores_and_routes_nothing(lake: Lake) -> None:
+def test_an_empty_day_has_no_scores_and_routes_nothing(lake):
     scores = day_scores(lake, DAY)
     assert len(scores.prob) == len(scores.comment_id) == 0
     assert (scores.threshold, scores.model_version) == (0.5, "")
@@ -147,7 +144,7 @@ def test_an_empty_day_has_no_scores_and_routes_nothing(lake: Lake) -> None:
     assert tables.is_unmeasured(lake, DAY) == bool(lake.count("routing_design", DAY))
 
 
-def test_keys_do_not_depend_on_the_chunks(scored: Callable[[int], DayScores]) -> None:
+def test_keys_do_not_depend_on_the_chunks(scored):
     scores = scored(50)
     keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
     whole = scores.comment_id.combine_chunks()
@@ -158,7 +155,7 @@ def test_keys_do_not_depend_on_the_chunks(scored: Callable[[int], DayScores]) ->
     assert (routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="other") != keys).any()
 
 
-def test_routed_rows_and_design_agree(lake: Lake, scored: Callable[[int], DayScores]) -> None:
+def test_routed_rows_and_design_agree(lake, scored):
     scores = scored(40)
     routed = route(lake, scores).to_pandas()
     kept = lake.table("routing_design", DAY).to_pandas().set_index("stratum")
@@ -176,9 +173,7 @@ def test_routed_rows_and_design_agree(lake: Lake, scored: Callable[[int], DaySco
     assert lake.table("routing_design", DAY).schema.names == ROUTING_DESIGN.names
 
 
-def test_queue_items_carry_the_texts_of_the_routed(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_queue_items_carry_the_texts_of_the_routed(lake, scored):
     scores = scored(10)
     texts = [f"invented text {number}" for number in range(10)]
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(10), created_at=NOON, text=texts, label=1)
@@ -196,9 +191,7 @@ def test_queue_items_carry_the_texts_of_the_routed(
         assert item.inclusion_probability == row["inclusion_probability"]
 
 
-def test_a_comment_that_was_cut_is_queued_first_with_the_highest_uncertainty(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_a_comment_that_was_cut_is_queued_first_with_the_highest_uncertainty(lake, scored):
     scores = replace(scored(40), cut=np.arange(40) == 1)
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
     lake.replace("comments", DAY, [comments])
@@ -212,9 +205,7 @@ def test_a_comment_that_was_cut_is_queued_first_with_the_highest_uncertainty(
     assert grouped.stratum[1] == 0
 
 
-def test_confirmations_of_the_routed_are_copies_but_for_their_place(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_confirmations_of_the_routed_are_copies_but_for_their_place(lake, scored):
     scores, policy = scored(40), replace(POLICY, confirmation_share=0.5)
     comments = batch(COMMENTS, dt=DAY, comment_id=ids(40), created_at=NOON, text="invented")
     lake.replace("comments", DAY, [comments])
@@ -240,9 +231,7 @@ def test_confirmations_of_the_routed_are_copies_but_for_their_place(
     assert routing_rows.confirmations(DAY, routed, policy=none, salt="salt") == {}
 
 
-def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_labels_that_came_in_since_do_not_change_what_is_confirmed(lake, scored):
     scores, policy = scored(200), replace(POLICY, confirmation_share=0.5)
     before = route(lake, scores, policy)
     every = before.column("comment_id").to_pylist()
@@ -256,9 +245,7 @@ def test_labels_that_came_in_since_do_not_change_what_is_confirmed(
     assert route(lake, scores, policy) == on
 
 
-def test_confirmations_count_next_to_a_first_label_by_someone_else(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_confirmations_count_next_to_a_first_label_by_someone_else(lake, scored):
     scores = scored(40)
     a, b, c, d = route(lake, scores).column("comment_id").to_pylist()[:4]
     label(lake, {a: 1, b: 1, c: 0})
@@ -278,9 +265,7 @@ def test_confirmations_count_next_to_a_first_label_by_someone_else(
     assert toxic.tolist() == [2, 1, 0]
 
 
-def test_a_corrected_label_counts_as_it_was_given(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_a_corrected_label_counts_as_it_was_given(lake, scored):
     """A lead corrects what a confirmation overturned, also their own: no evidence goes with it."""
     scores = scored(40)
     routed = route(lake, scores).column("comment_id").to_pylist()
@@ -296,9 +281,7 @@ def test_a_corrected_label_counts_as_it_was_given(
         assert one.tolist() == other.tolist()
 
 
-def test_labels_of_an_earlier_version_count_as_they_are(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_labels_of_an_earlier_version_count_as_they_are(lake, scored):
     scores = scored(20)
     routed = route(lake, scores).column("comment_id").to_pylist()
     lake.replace("labels", DAY, [label_rows(LABELS, dict.fromkeys(routed, 1), "ann")])
@@ -309,9 +292,7 @@ def test_labels_of_an_earlier_version_count_as_they_are(
     assert day.confirmations.label.size == 1
 
 
-def test_a_labelled_day_is_the_whole_population(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_a_labelled_day_is_the_whole_population(lake, scored):
     scores = scored(20)
     routed = route(lake, scores).to_pandas()
     first, second = routed["comment_id"][:2]
@@ -327,17 +308,13 @@ def test_a_labelled_day_is_the_whole_population(
     assert all(day.stratum[at[comment]] == number for comment, number in stratum.items())
 
 
-def test_a_day_with_other_comments_than_were_routed_says_what_to_do(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_a_day_with_other_comments_than_were_routed_says_what_to_do(lake, scored):
     route(lake, scored(20))
     with pytest.raises(RoutingOutdatedError, match=f"{DAY}.*route"):
         tables.labelled_day(lake, DAY, scored(10), POLICY)
 
 
-def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(lake, scored):
     routed = route(lake, scored(20)).column("comment_id").to_pylist()
     digests = [tables.labels_digest(lake, DAY)]
     for labels in ({routed[0]: 1}, {routed[0]: 0}, {routed[0]: 0, routed[1]: 0}):
@@ -352,9 +329,7 @@ def test_the_digest_changes_with_all_that_is_measured_and_nothing_else(
     assert tables.labels_digest(lake, DAY) == digests[-1]
 
 
-def test_a_day_is_unmeasured_until_its_labels_are_measured(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_a_day_is_unmeasured_until_its_labels_are_measured(lake, scored):
     assert not tables.is_unmeasured(lake, DAY)
     scores = scored(20)
     routed = route(lake, scores).column("comment_id").to_pylist()
@@ -373,7 +348,7 @@ def test_a_day_is_unmeasured_until_its_labels_are_measured(
     assert tables.is_unmeasured(lake, DAY)
 
 
-def test_what_is_insufficient_is_null_in_the_table() -> None:
+def test_what_is_insufficient_is_null_in_the_table():
     measured = pd.DataFrame(
         {
             "metric": ["accuracy"], "strategy": [None], "alpha": [pd.NA], "value": [pd.NA],
@@ -386,7 +361,7 @@ def test_what_is_insufficient_is_null_in_the_table() -> None:
     assert [row[name] for name in ("strategy", "alpha", "value", "low", "high")] == [None] * 5
 
 
-def test_labels_come_back_as_history_of_the_same_model_without_comments(lake: Lake) -> None:
+def test_labels_come_back_as_history_of_the_same_model_without_comments(lake):
     days = [DAY + datetime.timedelta(days=k) for k in (0, 1, 2, 60)]
     for day, version in zip(days, ("6", "7", "7", "7"), strict=True):
         rows = batch(ROUTING_DESIGN, dt=[day] * 2, model_version=version, strategy="uncertainty",
@@ -413,7 +388,7 @@ def test_labels_come_back_as_history_of_the_same_model_without_comments(lake: La
     assert tables.earlier_labels(lake, days[3]) is None, "too long ago"
 
 
-def test_the_days_that_each_version_scored(lake: Lake) -> None:
+def test_the_days_that_each_version_scored(lake):
     days = [DAY + datetime.timedelta(days=k) for k in range(4)]
     assert tables.served_days(lake) == {}
     for day, version in zip(days, ("6", "7", "6", "7"), strict=True):
@@ -438,7 +413,7 @@ def windows_with(lake: Lake, *days: tuple[datetime.date, str, float | None]) -> 
         lake.replace("window_measurements", day, [rows])
 
 
-def test_the_newest_window_of_the_model_before_a_day_recalibrates_it(lake: Lake) -> None:
+def test_the_newest_window_of_the_model_before_a_day_recalibrates_it(lake):
     one_day = datetime.timedelta(days=1)
     windows_with(
         lake,
@@ -456,9 +431,7 @@ def test_the_newest_window_of_the_model_before_a_day_recalibrates_it(lake: Lake)
     assert tables.recalibration(lake, DAY, "3") is None
 
 
-def test_a_day_that_is_routed_again_is_ordered_as_before(
-    lake: Lake, scored: Callable[[int], DayScores]
-) -> None:
+def test_a_day_that_is_routed_again_is_ordered_as_before(lake, scored):
     scores, line = scored(200), Calibration(intercept=-1.0, slope=0.5)
     keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
     calibrated = line.probability(scores.prob)

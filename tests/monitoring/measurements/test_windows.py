@@ -56,7 +56,7 @@ def window(lake: Lake, span: list[datetime.date] = DAYS) -> Window:
     return found
 
 
-def test_days_of_one_model_with_labels_are_together(lake: Lake) -> None:
+def test_days_of_one_model_with_labels_are_together(lake):
     for day in DAYS:
         measured(lake, day)
     assert window(lake).days == tuple(DAYS)
@@ -64,9 +64,7 @@ def test_days_of_one_model_with_labels_are_together(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize(("top", "rest", "ripe"), [(2, 2, True), (4, 1, False), (1, 4, False)])
-def test_a_day_counts_once_half_of_either_part_is_labelled(
-    lake: Lake, top: int, rest: int, ripe: bool
-) -> None:
+def test_a_day_counts_once_half_of_either_part_is_labelled(lake, top, rest, ripe):
     measured(lake, DAYS[0], top=top, rest=rest)
     measured(lake, DAYS[3])
     assert (DAYS[0] in window(lake).days) is ripe
@@ -74,26 +72,26 @@ def test_a_day_counts_once_half_of_either_part_is_labelled(
     assert DAYS[0] not in window(lake).days  # labels of what is routed no more
 
 
-def test_a_last_day_without_labels_leaves_the_others(lake: Lake) -> None:
+def test_a_last_day_without_labels_leaves_the_others(lake):
     for day in DAYS[:3]:
         measured(lake, day)
     measured(lake, DAYS[3], top=0, rest=0)
     assert window(lake).days == tuple(DAYS[:3])
 
 
-def test_another_model_is_another_window(lake: Lake) -> None:
+def test_another_model_is_another_window(lake):
     for day, model in zip(DAYS, "1122", strict=True):
         measured(lake, day, model=model)
     assert window(lake).days == tuple(DAYS[2:])
 
 
-def test_no_day_at_all_is_no_window(lake: Lake) -> None:
+def test_no_day_at_all_is_no_window(lake):
     assert window(lake) == Window(last=DAYS[-1], days=(), digest=None)
     measured(lake, DAYS[0])
     assert window(lake).digest is None  # the last day was not routed
 
 
-def test_a_window_is_known_from_its_days_and_their_measurements(lake: Lake) -> None:
+def test_a_window_is_known_from_its_days_and_their_measurements(lake):
     for day in DAYS:
         measured(lake, day)
     whole, shorter = windows(lake, [DAYS, DAYS[1:]])
@@ -104,7 +102,7 @@ def test_a_window_is_known_from_its_days_and_their_measurements(lake: Lake) -> N
     assert window(lake, DAYS[1:]).digest == shorter.digest
 
 
-def test_the_median_decision_is_that_of_all_days(lake: Lake) -> None:
+def test_the_median_decision_is_that_of_all_days(lake):
     for day, seconds in zip(DAYS, (1.0, 1.0, 7.0, None), strict=True):
         measured(lake, day, seconds=seconds)
     assert seconds_per_decision(lake, DAYS) == 1.0

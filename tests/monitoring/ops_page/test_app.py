@@ -4,7 +4,6 @@ import datetime
 import html
 import re
 import shutil
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from airflow.api_fastapi.core_api.security import requires_access_view
 from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
-from installation import MONDAY, TO_THE_QUEUE, Installation, review
+from installation import MONDAY, TO_THE_QUEUE, review
 from modwatch.common.errors import AuditError, IncidentError, LakeError
 from modwatch.common.mlflow_client import connect
 from modwatch.data.lake.delta import Lake
@@ -82,11 +81,7 @@ def open_incident(
 
 
 @pytest.fixture(scope="module")
-def home(
-    make_installation: Callable[..., Installation],
-    scored_monday: Installation,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Installation:
+def home(make_installation, scored_monday, tmp_path_factory):
     """An installation with one published day and an open incident; no test changes it."""
     home = make_installation(tmp_path_factory.mktemp("ops"))
     shutil.copytree(scored_monday.home, home.home)
@@ -111,7 +106,7 @@ def home(
 
 
 @pytest.fixture
-def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
+def changing(home, queue_url):
     """The same with a database of its own, in which the incident is open, and nothing waits."""
     with open_resources(home.but(database_url=queue_url).settings) as resources:
         open_incident(resources, **OPEN)
@@ -119,13 +114,13 @@ def changing(home: Installation, queue_url: str) -> Iterator[Resources]:
 
 
 @pytest.fixture
-def client(home: Installation) -> Iterator[TestClient]:
+def client(home):
     """The page of that installation, for someone who is logged in."""
     with open_resources(home.settings) as resources:
         yield TestClient(create_ops_app(ops_data(resources), access()), follow_redirects=False)
 
 
-def test_every_link_of_the_page_opens(client: TestClient) -> None:
+def test_every_link_of_the_page_opens(client):
     page = client.get("/").text
     found = {html.unescape(link) for link in re.findall(r'<a href="([^"]+)"', page)}
     within = {link for link in found if "://" not in link}
@@ -135,7 +130,7 @@ def test_every_link_of_the_page_opens(client: TestClient) -> None:
     )
 
 
-def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestClient) -> None:
+def test_one_look_tells_whether_the_day_is_normal_and_since_when(client):
     page = client.get("/").text
     head, _, rest = page.partition("</h1>")
     assert '<span class="bad">1 critical incident is open, since 2026-01-04</span>' in head
@@ -155,7 +150,7 @@ def test_one_look_tells_whether_the_day_is_normal_and_since_when(client: TestCli
 SAME = {"sec-fetch-site": "same-origin"}
 
 
-def test_people_act_on_an_incident_by_its_number(changing: Resources) -> None:
+def test_people_act_on_an_incident_by_its_number(changing):
     client = TestClient(create_ops_app(ops_data(changing), access()))
     (incident,) = open_incidents(changing.database)
     at = f"/incidents/{incident.number}"
@@ -195,7 +190,7 @@ def test_people_act_on_an_incident_by_its_number(changing: Resources) -> None:
 
 
 @pytest.mark.parametrize("path", ["/incidents/1/acknowledge", "/days/repair"])
-def test_another_site_or_whoever_may_only_read_does_nothing(changing: Resources, path: str) -> None:
+def test_another_site_or_whoever_may_only_read_does_nothing(changing, path):
     client = TestClient(create_ops_app(ops_data(changing), access()))
     for headers in (
         {"sec-fetch-site": "cross-site"},
@@ -214,7 +209,7 @@ def test_another_site_or_whoever_may_only_read_does_nothing(changing: Resources,
     assert client.post(path, headers=SAME).status_code == 403
 
 
-def test_a_day_is_repaired_with_one_button(changing: Resources) -> None:
+def test_a_day_is_repaired_with_one_button(changing):
     client = TestClient(create_ops_app(ops_data(changing), access()))
     page = client.get("/").text
     assert f'action="days/repair"><input type="hidden" name="day" value="{MONDAY}">' in page
@@ -236,9 +231,7 @@ def test_a_day_is_repaired_with_one_button(changing: Resources) -> None:
     assert client.post("/days/repair", data={"day": "soon"}, headers=SAME).status_code == 422
 
 
-def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
-    changing: Resources,
-) -> None:
+def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(changing):
     for number in range(40):
         name, headline = f"late{number}", f"Late {number:02}"
         open_incident(changing, name, severity="warning", headline=headline)
@@ -249,9 +242,7 @@ def test_incidents_are_listed_the_most_severe_first_and_no_more_than_fit(
     assert "11 more" in page
 
 
-def test_the_address_of_a_page_about_a_day_leads_to_its_run_or_the_page(
-    client: TestClient, home: Installation
-) -> None:
+def test_the_address_of_a_page_about_a_day_leads_to_its_run_or_the_page(client, home):
     run = client.get(f"/days/{MONDAY}/airflow")
     assert run.status_code == 307
     expected = f"{home.settings.airflow_url}/dags/score_comments/runs/scheduled__1"
@@ -270,7 +261,7 @@ def test_the_address_of_a_page_about_a_day_leads_to_its_run_or_the_page(
     assert run.headers["location"].endswith("viewStateShareKey=days")
 
 
-def test_an_address_without_a_page_says_so(client: TestClient) -> None:
+def test_an_address_without_a_page_says_so(client):
     for page in PAGES:
         answer = client.get(f"/days/2026-01-20/{page}")
         assert answer.status_code == 404
@@ -281,13 +272,13 @@ def test_an_address_without_a_page_says_so(client: TestClient) -> None:
         assert client.get(path).status_code == 404
 
 
-def test_the_timeline_is_that_of_the_run_in_mlflow(client: TestClient) -> None:
+def test_the_timeline_is_that_of_the_run_in_mlflow(client):
     page = client.get("/timeline").text
     assert "Timeline to 2026-01-05" in page
     assert "<svg" in page
 
 
-def test_no_one_who_is_not_logged_in_sees_anything(home: Installation) -> None:
+def test_no_one_who_is_not_logged_in_sees_anything(home):
     """A browser is led to the log-in and back."""
     with open_resources(home.settings) as resources:
         app = create_ops_app(
@@ -310,7 +301,7 @@ def test_no_one_who_is_not_logged_in_sees_anything(home: Installation) -> None:
     assert "2026" not in answer.text
 
 
-def test_without_mlflow_all_but_its_own_pages_is_shown(home: Installation) -> None:
+def test_without_mlflow_all_but_its_own_pages_is_shown(home):
     away = home.but(mlflow_url="http://127.0.0.1:9")
     with open_resources(away.settings) as resources:
         client = TestClient(create_ops_app(ops_data(resources), access()), follow_redirects=False)
@@ -321,7 +312,7 @@ def test_without_mlflow_all_but_its_own_pages_is_shown(home: Installation) -> No
         assert client.get(f"/days/{MONDAY}/mlflow").status_code == 503
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home: Installation) -> None:
+def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home):
     with open_resources(home.settings) as resources:
         data = replace(
             ops_data(resources), lake=BrokenLake(root=resources.lake.root), last_audit=broken

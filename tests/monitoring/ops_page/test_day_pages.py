@@ -21,7 +21,7 @@ from modwatch.monitoring.ops_page.app import AirflowAccess, create_ops_app
         ("2026-01-05/airflow", "2026-01-05 has no run in Airflow yet"),
     ],
 )
-def test_an_address_that_leads_nowhere_is_answered_in_words(path: str, words: str) -> None:
+def test_an_address_that_leads_nowhere_is_answered_in_words(path, words):
     data: Any = SimpleNamespace(site=None)
     airflow = AirflowAccess(
         may_read=lambda: None,
@@ -43,7 +43,7 @@ def test_an_address_that_leads_nowhere_is_answered_in_words(path: str, words: st
 BY_HEADER = {"review/console", "monitoring/ops_page"}
 
 
-def test_every_page_has_a_content_security_policy() -> None:
+def test_every_page_has_a_content_security_policy():
     """In a header where Modwatch serves it, or in itself where it is opened from a disk."""
     source = Path(modwatch.__file__).parent
     bare = {

@@ -6,7 +6,6 @@ import numpy as np
 from lake_days import put_comments, put_profile, put_scores
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.measurements.references import ReferencePlan
 from modwatch.monitoring.ops_page.distributions import distribution_page, distributions
 
@@ -23,7 +22,7 @@ def put(lake: Lake, number: int, prob: float, **columns: object) -> datetime.dat
     return day
 
 
-def test_scores_and_mixes_are_shown_before_and_now(lake: Lake, checks: CheckStore) -> None:
+def test_scores_and_mixes_are_shown_before_and_now(lake, checks):
     for number in range(4):
         put(lake, number, 0.12, language="de", platform="forum")
     day = put(lake, 4, 0.93, language="fr", platform=["forum"] * 150 + [HOSTILE] * 150)
@@ -42,13 +41,13 @@ def test_scores_and_mixes_are_shown_before_and_now(lake: Lake, checks: CheckStor
     assert "private" not in page
 
 
-def test_without_a_day_or_days_before_there_is_nothing(lake: Lake, checks: CheckStore) -> None:
+def test_without_a_day_or_days_before_there_is_nothing(lake, checks):
     assert [*distributions(lake, checks, FIRST, plan=PLAN)] == []
     day = put(lake, 0, 0.12)
     assert distribution_page(lake, checks, day, plan=PLAN, console_url="http://console") is None
 
 
-def test_many_categories_are_cut(lake: Lake, checks: CheckStore) -> None:
+def test_many_categories_are_cut(lake, checks):
     names = [f"platform {number % 60}" for number in range(300)]
     for number in range(4):
         day = put(lake, number, 0.5, platform=names)

@@ -53,7 +53,7 @@ def parts(text: str) -> tuple[str, str, str]:
     return title, heading, rest.partition("<h2>")[0]
 
 
-def test_the_worst_open_incidents_are_counted_from_the_oldest() -> None:
+def test_the_worst_open_incidents_are_counted_from_the_oldest():
     known = [incident("critical", 21), incident("critical", 20), incident("warning", 3)]
     assert worst_open(known) == WorstOpen(severity="critical", count=2, since=DAY)
     assert worst_open([incident("warning", 3)]) == WorstOpen(
@@ -63,7 +63,7 @@ def test_the_worst_open_incidents_are_counted_from_the_oldest() -> None:
 
 
 @pytest.mark.parametrize(("severity", "mark"), [("critical", "bad"), ("warning", "warn")])
-def test_a_normal_day_is_not_green_while_an_incident_is_open(severity: str, mark: str) -> None:
+def test_a_normal_day_is_not_green_while_an_incident_is_open(severity, mark):
     title, heading, below = parts(page([incident(severity)], now=LATER))
     sentence = f"1 {severity} incident is open, since 2026-10-20"
     assert title == f"Modwatch: {sentence}"
@@ -72,7 +72,7 @@ def test_a_normal_day_is_not_green_while_an_incident_is_open(severity: str, mark
     assert '<span class="warn">36 days old</span>' in below
 
 
-def test_a_day_before_today_without_incidents_is_green_and_an_older_one_is_not() -> None:
+def test_a_day_before_today_without_incidents_is_green_and_an_older_one_is_not():
     title, heading, below = parts(page([incident("info")], now=NEXT))
     assert title == "Modwatch: normal"
     assert heading == '2026-10-20: <span class="good">normal</span>'
@@ -82,14 +82,14 @@ def test_a_day_before_today_without_incidents_is_green_and_an_older_one_is_not()
     assert "36 days old" in old
 
 
-def test_nothing_is_green_while_incidents_are_not_known() -> None:
+def test_nothing_is_green_while_incidents_are_not_known():
     title, heading, below = parts(page(None, now=NEXT))
     assert title == "Modwatch: not known"
     assert "Not known whether incidents are open" in heading
     assert '<span class="">normal</span>' in below
 
 
-def test_an_incident_is_shown_as_it_is_now_and_as_it_was_reported_at_first() -> None:
+def test_an_incident_is_shown_as_it_is_now_and_as_it_was_reported_at_first():
     fallen = replace(incident("critical"), first_headline="fell to 0.777", headline="fell to 0.859")
     shown = page([replace(fallen, newest_value="0.859 (0.824 to 0.890)", evaluated=DAY)], now=NEXT)
     assert "fell to 0.859<br><small>At first: fell to 0.777</small>" in shown
@@ -98,7 +98,7 @@ def test_an_incident_is_shown_as_it_is_now_and_as_it_was_reported_at_first() -> 
     assert "At first" not in same
 
 
-def test_without_a_day_the_heading_says_so() -> None:
+def test_without_a_day_the_heading_says_so():
     assert parts(page([], days=False, now=NEXT))[1] == "No day is published yet"
     assert "Not known whether the newest day is normal" in parts(page([], days=None, now=NEXT))[1]
     below = parts(page([incident("critical")], days=False, now=NEXT))[2]

@@ -1,9 +1,7 @@
 """A real MLflow server over HTTP, and days of made-up figures."""
 
 import io
-from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,7 @@ from modwatch.statistics.collaboration.what_if import what_if_table
 
 
 @pytest.fixture
-def facts() -> Day:
+def facts():
     """A day of 2,000 comments, 40 of them routed, 38 labelled."""
     counts = {"comments": 2000, "quarantined": 12, "flagged": 31, "routed": 40, "labelled": 38}
     routed = {"model_version": "3", "strategy": "uncertainty", "review_fraction": 0.02}
@@ -26,7 +24,7 @@ def facts() -> Day:
 
 
 @pytest.fixture
-def full_tables() -> Callable[..., DayTables]:
+def full_tables():
     """Make the tables of a day with all that there can be: `full_tables(day, shift=0.0)`."""
 
     def make(day: date, shift: float = 0.0) -> DayTables:
@@ -50,13 +48,13 @@ def full_tables() -> Callable[..., DayTables]:
 
 
 @pytest.fixture
-def drift_of() -> Callable[..., pd.DataFrame]:
+def drift_of():
     """Make the drift of some days: `drift_of(last, days)`."""
     return made_up_drift
 
 
 @pytest.fixture
-def pictures() -> dict[str, Any]:
+def pictures():
     """Fields of `DayTables`: scores of 2,000 comments, five reliability bins."""
     prob = np.random.default_rng(7).beta(0.5, 8, 2000)
     counts, edges = np.histogram(prob, bins=50, range=(0.0, 1.0))
@@ -76,7 +74,7 @@ def pictures() -> dict[str, Any]:
 
 
 @pytest.fixture
-def measure() -> Callable[..., pd.DataFrame]:
+def measure():
     """Make the measurements of a day: `measure(day, shift=0.0)`."""
     return made_up_measurements
 
@@ -196,7 +194,7 @@ def drift_row(
 
 
 @pytest.fixture
-def curves() -> Callable[[Figure, int], dict[str, np.ndarray]]:
+def curves():
     """Return (N, 2) of every curve with error bars of a panel, by its label."""
 
     def of(figure: Figure, panel: int) -> dict[str, np.ndarray]:
@@ -209,7 +207,7 @@ def curves() -> Callable[[Figure, int], dict[str, np.ndarray]]:
 
 
 @pytest.fixture
-def words() -> Callable[[Figure], str]:
+def words():
     """Return all that is written in a figure, but ticks and legends."""
 
     def of(figure: Figure) -> str:
@@ -222,7 +220,7 @@ def words() -> Callable[[Figure], str]:
 
 
 @pytest.fixture
-def draw() -> Callable[[Figure], bytes]:
+def draw():
     """Draw a figure as MLflow gets it, only smaller."""
 
     def png(figure: Figure) -> bytes:

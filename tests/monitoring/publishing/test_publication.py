@@ -58,7 +58,7 @@ def run_named(url: str, name: str) -> tuple[MlflowClient, Run]:
     return runs_of(url, f"run_name = '{name}'")
 
 
-def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install) -> None:
+def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed):
     home = install_routed()
     done = review(home, limit=20)
     home.run("collect_labels", "measure", "detect_drift", "publish")
@@ -95,9 +95,7 @@ def test_a_run_tells_the_days_facts_as_the_lake_has_them(install_routed: Install
     assert published(home.settings.mlflow_url) == whole
 
 
-def test_a_day_is_recorded_once_it_is_measured_and_anew_when_something_changes(
-    install_routed: Install,
-) -> None:
+def test_a_day_is_recorded_once_it_is_measured_and_anew_when_something_changes(install_routed):
     """A verdict, an incident, or drift; not the queue of another day."""
     home = install_routed(days=2)
     with open_resources(home.settings) as resources:
@@ -136,8 +134,8 @@ def test_a_day_is_recorded_once_it_is_measured_and_anew_when_something_changes(
 
 
 def test_what_mlflow_lost_is_published_again_and_what_is_old_is_not(
-    install_routed: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    install_routed, tmp_path, monkeypatch
+):
     """Days out of the window as well; the tables stay as they are."""
     home = install_routed(days=2, window_days=1, keep_landed=1, keep_quarantine=1)
     for day in (MONDAY, TUESDAY):
@@ -169,9 +167,7 @@ def test_what_mlflow_lost_is_published_again_and_what_is_old_is_not(
     assert home.run("publish", day=TUESDAY) == [0]
 
 
-def test_a_window_is_shown_with_what_other_settings_would_bring(
-    install_routed: Install,
-) -> None:
+def test_a_window_is_shown_with_what_other_settings_would_bring(install_routed):
     home = install_routed(days=2)
     review(home)
     assert home.run("collect_labels", "measure", "publish", day=TUESDAY)[0] > 0
@@ -200,7 +196,7 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(
     assert deployed["hours_per_day"] == pytest.approx(expected * 3.0 / 3600)  # as `review` says
 
 
-def test_a_day_that_was_never_run_did_not_fail(install: Install) -> None:
+def test_a_day_that_was_never_run_did_not_fail(install):
     home = install()
     assert home.run("publish") == [1]
     assert home.run("publish") == [0], "it is no news any more"
@@ -210,7 +206,7 @@ def test_a_day_that_was_never_run_did_not_fail(install: Install) -> None:
     assert run.data.tags["mlflow.note.content"].startswith("**NOT** run: no comments were ingested")
 
 
-def test_a_day_that_failed_has_a_run_with_its_reason_and_its_page(install: Install) -> None:
+def test_a_day_that_failed_has_a_run_with_its_reason_and_its_page(install):
     """It was not scored, or it was rejected; days before the first did not fail."""
     home = install()
     home.run("ingest", "check_comments", "publish", day=TUESDAY)

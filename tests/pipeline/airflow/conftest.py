@@ -5,15 +5,11 @@ from typing import Any
 import pytest
 from small_audits import begin
 
-from installation import Installation
-from modwatch.installation.resources import Resources
 from modwatch.pipeline.airflow import audits
 
 
 @pytest.fixture
-def resources(
-    small_home: Installation, small: Resources, monkeypatch: pytest.MonkeyPatch
-) -> Resources:
+def resources(small_home, small, monkeypatch):
     """The small lake, which the environment names, too."""
     for name, value in small_home.env.items():
         monkeypatch.setenv(name, value)
@@ -21,7 +17,7 @@ def resources(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def asked(monkeypatch):
     """What Airflow is asked to show to people."""
     shown: list[dict[str, Any]] = []
 
@@ -34,11 +30,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(autouse=True)
-def address(monkeypatch: pytest.MonkeyPatch) -> None:
+def address(monkeypatch):
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://airflow.test")
 
 
 @pytest.fixture
-def drawn(resources: Resources) -> Resources:
+def drawn(resources):
     begin(resources)
     return resources

@@ -15,7 +15,6 @@ from small_audits import plan_audit
 from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest, filled_in, month_of, requested
 from modwatch.common.errors import AuditError, DesignError, DsaReportError
-from modwatch.installation.resources import Resources
 from modwatch.pipeline.airflow.audit_form import FORM
 
 #: Of the form, and handed to other steps than the plan.
@@ -43,9 +42,7 @@ def filled(form: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (midnight(2026, 4, 30), "2026-04-01", "2026-04-30"),
     ],
 )
-def test_a_scheduled_run_is_of_the_month_that_it_covers(
-    covers: datetime.datetime, first: str, last: str
-) -> None:
+def test_a_scheduled_run_is_of_the_month_that_it_covers(covers, first, last):
     asked = covers + datetime.timedelta(days=400)  # long after: a run that was held up
     made = filled({}, covers=covers, run="scheduled__x", asked=asked)
     assert made == {
@@ -66,32 +63,30 @@ def test_a_scheduled_run_is_of_the_month_that_it_covers(
         (midnight(2026, 12, 31), "2026-11-01", "2026-11-30"),
     ],
 )
-def test_a_run_by_hand_is_of_the_month_before_and_named_by_its_time(
-    asked: datetime.datetime, first: str, last: str
-) -> None:
+def test_a_run_by_hand_is_of_the_month_before_and_named_by_its_time(asked, first, last):
     made = filled({}, asked=asked)
     assert (made["first"], made["last"]) == (first, last)
     assert made["audit"] == f"{first}_{last}_{asked:%Y%m%d}t000000"
     assert filled({}, asked=asked) == made
 
 
-def test_empty_fields_are_as_if_they_were_not_there() -> None:
+def test_empty_fields_are_as_if_they_were_not_there():
     assert filled(dict.fromkeys(FORM)) == filled({}) == filled(dict.fromkeys(FORM, ""))
 
 
-def test_what_is_filled_in_stays() -> None:
+def test_what_is_filled_in_stays():
     form = {**DAYS, "audit": "mine", "labels": 500, "worst_case": 2, "service": "Forum"}
     assert filled(form, covers=midnight(2025, 1, 1)) == {**form, "origin": "manual__x"}
 
 
 @pytest.mark.parametrize("only", ["first", "last"])
-def test_one_day_alone_is_no_period(only: str) -> None:
+def test_one_day_alone_is_no_period(only):
     with pytest.raises(AuditError, match="day must be a date in the form YYYY-MM-DD"):
         requested(filled({only: "2026-01-05"}))
 
 
 @given(day=st.dates(max_value=datetime.date(9999, 11, 30)))
-def test_a_month_is_whole_and_holds_the_day(day: datetime.date) -> None:
+def test_a_month_is_whole_and_holds_the_day(day):
     first, last = month_of(day)
     assert first <= day <= last
     assert (first.year, first.month, first.day) == (day.year, day.month, 1)
@@ -102,11 +97,11 @@ def defaults() -> dict[str, Any]:
     return {name: param.value for name, param in FORM.items()}
 
 
-def test_every_default_of_the_form_is_the_default_of_the_request() -> None:
+def test_every_default_of_the_form_is_the_default_of_the_request():
     assert requested(filled(defaults())) == requested(filled({}))
 
 
-def test_every_field_of_the_form_reaches_the_request_or_another_step() -> None:
+def test_every_field_of_the_form_reaches_the_request_or_another_step():
     base = requested(filled(DAYS))
     for name in FORM.keys() - ELSEWHERE - DAYS.keys():
         assert requested(filled({**DAYS, name: other_than_default(name)})) != base, name
@@ -136,7 +131,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("name", "end"), ENDS, ids=lambda item: item)
-def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, end: str) -> None:
+def test_the_ends_of_the_limits_can_be_carried_out(small, name, end):
     value = FORM[name].schema[end]
     if end.startswith("exclusive"):
         value += 1e-3 if end.endswith("Minimum") else -1e-3
@@ -170,9 +165,7 @@ def test_the_ends_of_the_limits_can_be_carried_out(small: Resources, name: str, 
         ("first", "5 January 2026"),
     ],
 )
-def test_what_the_code_refuses_the_form_refuses_first(
-    small: Resources, name: str, value: Any
-) -> None:
+def test_what_the_code_refuses_the_form_refuses_first(small, name, value):
     with pytest.raises(ParamValidationError):
         field(name).resolve(value)
     with pytest.raises((AuditError, DesignError)):
@@ -229,7 +222,7 @@ def _text(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 FORMS = st.fixed_dictionaries({}, optional={name: values(p.schema) for name, p in FORM.items()})
 
 
-def test_a_period_without_end_is_refused_at_once() -> None:
+def test_a_period_without_end_is_refused_at_once():
     with pytest.raises(AuditError, match="from 0026-01-05 to 2026-01-06 is longer than ten years"):
         requested(filled({**DAYS, "first": "0026-01-05"}))
 
@@ -242,9 +235,7 @@ def test_a_period_without_end_is_refused_at_once() -> None:
 @example(form={"labels": 300, "audit": "a\n"})
 @example(form={"labels": 300, "four_eyes": False})
 @example(form={"first": "0001-01-01", "last": "9999-12-31"})
-def test_whatever_airflow_takes_makes_a_plan_or_a_named_refusal(
-    small: Resources, form: dict[str, Any]
-) -> None:
+def test_whatever_airflow_takes_makes_a_plan_or_a_named_refusal(small, form):
     for name, value in form.items():
         field(name).resolve(value)
     given_days = {} if {"first", "last"} & form.keys() else DAYS

@@ -32,9 +32,7 @@ def deferred(task: AuditLabels, event: dict[str, Any] | None = None, **form: int
     return slept.value
 
 
-def test_the_wait_asks_whether_to_stop_and_sleeps(
-    drawn: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_the_wait_asks_whether_to_stop_and_sleeps(drawn, asked):
     slept = deferred(wait(), remind_days=2)
     [question] = asked
     assert question["options"] == [STOP, CANCEL]
@@ -59,17 +57,13 @@ def drawn_at(resources: Resources) -> datetime.datetime:
     return datetime.datetime.fromisoformat(drawn[-1].at)
 
 
-def test_it_sleeps_on_when_it_was_woken_too_early(
-    drawn: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_it_sleeps_on_when_it_was_woken_too_early(drawn, asked):
     one, other = deferred(wait()), deferred(wait(), {"kind": "over"})
     assert other.trigger.serialize() == one.trigger.serialize()
     assert len(asked) == 1
 
 
-def test_it_seals_what_is_complete_and_does_so_once(
-    drawn: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_it_seals_what_is_complete_and_does_so_once(drawn, asked):
     label_everything(drawn)
     assert wait().execute_complete(context(), {"kind": "over"}) == 120
     assert did(drawn) == ("labelled", "modwatch", "")
@@ -81,7 +75,7 @@ def test_it_seals_what_is_complete_and_does_so_once(
     assert drawn.audit_store.read("small") == before
 
 
-def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> None:
+def test_whoever_stops_the_labelling_seals_what_there_is(drawn):
     ann = create_moderator(drawn.database, "ann", "moderator")
     for _ in range(30):
         label_next(drawn.database, ann)
@@ -93,21 +87,21 @@ def test_whoever_stops_the_labelling_seals_what_there_is(drawn: Resources) -> No
     assert drawn.audit("small").progress().left == 0
 
 
-def test_whoever_gives_up_while_people_label_skips_the_task(drawn: Resources) -> None:
+def test_whoever_gives_up_while_people_label_skips_the_task(drawn):
     with pytest.raises(AirflowSkipException, match="was cancelled; its evidence stays"):
         wait().execute_complete(context(), answer(CANCEL))
     assert did(drawn) == ("cancelled", "eve", "as agreed")
     assert drawn.audit("small").progress() == AuditProgress(withdrawn=120)
 
 
-def test_an_answer_with_a_field_too_many_stops_nothing(drawn: Resources) -> None:
+def test_an_answer_with_a_field_too_many_stops_nothing(drawn):
     with pytest.raises(ParamValidationError, match="no field 'score'"):
         wait().execute_complete(context(), answer(STOP, params_input={"score": 1}))
     assert last(drawn).action == "drawn"
 
 
 @pytest.fixture
-def late(resources: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
+def late(resources, monkeypatch):
     """An audit that was drawn 14 days ago, which is its deadline."""
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(14 * 24))
@@ -115,7 +109,7 @@ def late(resources: Resources, monkeypatch: pytest.MonkeyPatch) -> Resources:
     return resources
 
 
-def test_at_the_deadline_it_goes_on_with_what_there_is(late: Resources) -> None:
+def test_at_the_deadline_it_goes_on_with_what_there_is(late):
     ann = create_moderator(late.database, "ann", "moderator")
     for _ in range(30):
         label_next(late.database, ann)
@@ -126,15 +120,13 @@ def test_at_the_deadline_it_goes_on_with_what_there_is(late: Resources) -> None:
     assert re.fullmatch(result, why)
 
 
-def test_what_is_complete_at_the_deadline_was_not_stopped(late: Resources) -> None:
+def test_what_is_complete_at_the_deadline_was_not_stopped(late):
     label_everything(late)
     assert wait().execute_complete(context(), {"kind": "over"}) == 120
     assert did(late) == ("labelled", "modwatch", "")
 
 
-def test_a_reminder_is_counted_by_the_time_and_the_next_one_comes_later(
-    resources: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reminder_is_counted_by_the_time_and_the_next_one_comes_later(resources, monkeypatch):
     with monkeypatch.context() as earlier:
         earlier.setattr(audit_store, "datetime", behind(7 * 24))
         begin(resources)

@@ -37,14 +37,12 @@ def signature() -> SignOff:
 
 
 @pytest.fixture
-def planned(resources: Resources) -> Resources:
+def planned(resources):
     plan_audit(resources, REQUEST, actor="eva")
     return resources
 
 
-def test_someone_is_asked_with_the_plan_before_their_eyes(
-    planned: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_someone_is_asked_with_the_plan_before_their_eyes(planned, asked):
     ask(approval())
     [question] = asked
     assert question["ti_id"] == TI_ID
@@ -56,9 +54,7 @@ def test_someone_is_asked_with_the_plan_before_their_eyes(
     assert last(planned).action == "planned"
 
 
-def test_people_see_where_they_can_answer(
-    planned: Resources, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_see_where_they_can_answer(planned, asked, monkeypatch):
     pages: list[str] = []
     real = path.ask
 
@@ -74,7 +70,7 @@ def test_people_see_where_they_can_answer(
     }
 
 
-def test_whoever_approves_stands_in_the_evidence(planned: Resources) -> None:
+def test_whoever_approves_stands_in_the_evidence(planned):
     assert approval().execute_complete(context(), answer("Approve")) == "approved"
     assert did(planned) == ("approved", "eve", "as agreed")
 
@@ -90,14 +86,12 @@ def test_whoever_approves_stands_in_the_evidence(planned: Resources) -> None:
         ({"responded_by_user": {"id": 7, "name": ""}}, "7", "as agreed"),
     ],
 )
-def test_an_answer_may_lack_a_note_or_a_name(
-    planned: Resources, changes: dict[str, Any], actor: str, note: str
-) -> None:
+def test_an_answer_may_lack_a_note_or_a_name(planned, changes, actor, note):
     approval().execute_complete(context(), answer("Approve", **changes))
     assert did(planned) == ("approved", actor, note)
 
 
-def test_whoever_gives_up_skips_the_task(planned: Resources) -> None:
+def test_whoever_gives_up_skips_the_task(planned):
     with pytest.raises(AirflowSkipException, match="audit 'small' was cancelled"):
         approval().execute_complete(context(), answer(CANCEL))
     assert did(planned) == ("cancelled", "eve", "as agreed")
@@ -113,22 +107,18 @@ def test_whoever_gives_up_skips_the_task(planned: Resources) -> None:
         ({"chosen_options": ["Sign"]}, ValueError, "Sign"),
     ],
 )
-def test_an_answer_that_the_question_does_not_have_is_refused(
-    planned: Resources, changes: dict[str, Any], error: type[Exception], words: str
-) -> None:
+def test_an_answer_that_the_question_does_not_have_is_refused(planned, changes, error, words):
     with pytest.raises(error, match=words):
         approval().execute_complete(context(), answer("Approve", **changes))
     assert last(planned).action == "planned"
 
 
-def test_a_note_does_not_stay_for_the_next_answer(planned: Resources) -> None:
+def test_a_note_does_not_stay_for_the_next_answer(planned):
     approval().execute_complete(context(), answer("Approve"))
     assert wait().serialized_params["note"]["value"] is None
 
 
-def test_no_one_is_asked_for_what_was_answered(
-    drawn: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_no_one_is_asked_for_what_was_answered(drawn, asked):
     before = drawn.audit_store.read("small")
     assert approval().execute(context()) is None
     approval().execute_complete(context(), answer("Approve", responded_by_user=None))
@@ -136,9 +126,7 @@ def test_no_one_is_asked_for_what_was_answered(
     assert drawn.audit_store.read("small") == before
 
 
-def test_the_result_is_signed_by_someone_who_has_seen_it(
-    resources: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_the_result_is_signed_by_someone_who_has_seen_it(resources, asked):
     seal(resources)
     resources.audit("small").estimate()
     ask(signature())
@@ -154,9 +142,7 @@ def test_the_result_is_signed_by_someone_who_has_seen_it(
     assert did(resources) == ("signed_off", "fay", "as agreed")
 
 
-def test_a_task_of_an_audit_that_was_given_up_is_skipped(
-    drawn: Resources, asked: list[dict[str, Any]]
-) -> None:
+def test_a_task_of_an_audit_that_was_given_up_is_skipped(drawn, asked):
     drawn.audit("small").cancel(actor="ben")
     for task in (approval(), signature(), wait(), wait(stage=2)):
         with pytest.raises(AirflowSkipException, match="was cancelled by 'ben'"):
@@ -170,9 +156,7 @@ def test_a_task_of_an_audit_that_was_given_up_is_skipped(
     assert did(drawn) == ("cancelled", "ben", "")
 
 
-def test_a_stop_takes_its_part_of_the_form(
-    resources: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_takes_its_part_of_the_form(resources, monkeypatch):
     called: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(Audit, "draw", lambda it, stage: called.append((it.name, {"stage": stage})))
     monkeypatch.setattr(Audit, "publish", lambda it, **part: called.append((it.name, part)))
@@ -189,9 +173,7 @@ def test_a_stop_takes_its_part_of_the_form(
 @pytest.mark.parametrize(
     ("run", "first"), [("scheduled__1", "2025-12-01"), ("manual__1", "2026-02-01")]
 )
-def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
-    resources: Resources, monkeypatch: pytest.MonkeyPatch, run: str, first: str
-) -> None:
+def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(resources, monkeypatch, run, first):
     forms: list[dict[str, Any]] = []
 
     def plan(_: Resources, form: dict[str, Any], *, actor: str) -> SimpleNamespace:
@@ -209,7 +191,7 @@ def test_a_run_by_hand_covers_the_month_before_it_was_asked_for(
     assert forms[0]["first"] == first
 
 
-def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(resources: Resources) -> None:
+def test_the_plan_is_that_of_the_run_and_of_who_pressed_the_button(resources):
     plan = audits.plan.function
     form = {"first": "2026-01-05", "last": "2026-01-06", "labels": 120, "audit": "small"}
     run = SimpleNamespace(

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from types import ModuleType
 
 import pytest
 
@@ -76,7 +75,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def executor(services: None) -> ModuleType:
+def executor(services):
     """Return the module, which imports Airflow."""
     from modwatch.pipeline.airflow import executor
 
@@ -84,17 +83,15 @@ def executor(services: None) -> ModuleType:
 
 
 @pytest.mark.soak  # tests/acceptance forks its tasks from a scheduler that preloads
-def test_only_a_local_model_loads_pytorch_and_a_fork_uses_what_was_loaded(
-    tmp_path, services
-) -> None:
+def test_only_a_local_model_loads_pytorch_and_a_fork_uses_what_was_loaded(tmp_path, services):
     done = run(FORKED, str(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.endswith("forked\n")
 
 
 def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, executor: ModuleType
-) -> None:
+    monkeypatch, caplog, executor
+):
     loaded: list[str] = []
     monkeypatch.setattr(executor, "_ALWAYS", ("no_such_package.part",))
     monkeypatch.setattr(executor, "_great_expectations", lambda: loaded.append("expectations"))
@@ -122,12 +119,7 @@ def test_a_package_that_is_missing_is_named_and_the_others_are_loaded(
         ),
     ],
 )
-def test_tasks_that_need_no_pytorch_load_another_module(
-    module: str,
-    variables: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    executor: ModuleType,
-) -> None:
+def test_tasks_that_need_no_pytorch_load_another_module(module, variables, monkeypatch, executor):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert executor._scoring(load_settings()) == f"modwatch.models.scoring.{module}"

@@ -14,7 +14,6 @@ from receivers import closed_port
 from small_audits import begin, label_everything
 
 from modwatch.audits.workflow import Audit
-from modwatch.installation.resources import Resources
 from modwatch.pipeline.airflow.labels_trigger import LabelsTrigger
 
 NEVER = "2126-01-01T00:00:00+00:00"
@@ -64,7 +63,7 @@ class Airflow:
 
 
 @pytest.fixture
-def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
+def airflow(monkeypatch):
     made = Airflow()
     name = "modwatch.pipeline.airflow.labels_trigger.get_hitl_detail_content_detail"
     monkeypatch.setattr(name, made)
@@ -83,7 +82,7 @@ async def events(waiting: LabelsTrigger) -> list[Any]:
 
 
 @pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def logged(monkeypatch):
     """What the triggers log."""
     lines: list[str] = []
     log = SimpleNamespace(info=lambda words, *values: lines.append(words % values))
@@ -91,7 +90,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return lines
 
 
-def test_it_comes_back_from_what_airflow_keeps() -> None:
+def test_it_comes_back_from_what_airflow_keeps():
     kept = trigger(stage=2, remind_at="2026-01-09T00:00:00+00:00")
     name, arguments = kept.serialize()
     module, _, kind = name.rpartition(".")
@@ -107,9 +106,7 @@ def test_it_comes_back_from_what_airflow_keeps() -> None:
     }
 
 
-def test_it_waits_while_labels_are_missing_and_ends_with_the_last(
-    resources: Resources, airflow: Airflow, logged: list[str]
-) -> None:
+def test_it_waits_while_labels_are_missing_and_ends_with_the_last(resources, airflow, logged):
     begin(resources)
     airflow.then = {4: lambda: label_everything(resources)}
     assert fired(trigger()) == {"kind": "over"}
@@ -118,13 +115,13 @@ def test_it_waits_while_labels_are_missing_and_ends_with_the_last(
     assert logged[0].startswith("0 of 120 comments are decided; the deadline is ")
 
 
-def test_it_reminds_when_the_time_has_come(resources: Resources, airflow: Airflow) -> None:
+def test_it_reminds_when_the_time_has_come(resources, airflow):
     begin(resources)
     now = datetime.datetime.now(datetime.UTC)
     assert fired(trigger(remind_at=now.isoformat())) == {"kind": "reminder"}
 
 
-def test_what_is_complete_needs_no_reminder(resources: Resources, airflow: Airflow) -> None:
+def test_what_is_complete_needs_no_reminder(resources, airflow):
     begin(resources)
     label_everything(resources)
     assert fired(trigger(remind_at="2026-01-01T00:00:00+00:00")) == {"kind": "over"}
@@ -132,17 +129,15 @@ def test_what_is_complete_needs_no_reminder(resources: Resources, airflow: Airfl
 
 @pytest.mark.parametrize("stage", [1, 2])
 def test_there_is_nothing_to_wait_for_in_a_stage_that_is_sealed_or_is_not(
-    resources: Resources, airflow: Airflow, stage: int
-) -> None:
+    resources, airflow, stage
+):
     begin(resources)
     label_everything(resources)
     resources.audit("small").seal(1)
     assert fired(trigger(stage=stage)) == {"kind": "over"}
 
 
-def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
-    resources: Resources, airflow: Airflow
-) -> None:
+def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(resources, airflow):
     begin(resources)
     airflow.answers = [unanswered(), unanswered(), answered()]
     assert fired(trigger()) == {
@@ -154,34 +149,28 @@ def test_an_answer_that_came_meanwhile_is_handed_on_as_airflow_does(
     assert len(airflow.asked) == 3
 
 
-def test_an_answer_of_no_one_without_a_note_is_one_too(
-    resources: Resources, airflow: Airflow
-) -> None:
+def test_an_answer_of_no_one_without_a_note_is_one_too(resources, airflow):
     begin(resources)
     airflow.answers = [answered(params_input=None, responded_by_user=None)]
     event = fired(trigger())
     assert (event["params_input"], event["responded_by_user"]) == ({}, None)
 
 
-def test_what_no_one_chose_is_no_answer(resources: Resources, airflow: Airflow) -> None:
+def test_what_no_one_chose_is_no_answer(resources, airflow):
     begin(resources)
     airflow.answers = [answered(chosen_options=[]), answered(response_received=False)]
     airflow.then = {3: lambda: label_everything(resources)}
     assert fired(trigger()) == {"kind": "over"}
 
 
-def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(
-    resources: Resources, airflow: Airflow
-) -> None:
+def test_an_audit_that_was_given_up_elsewhere_wakes_the_task(resources, airflow):
     begin(resources)
     airflow.then = {3: lambda: resources.audit("small").cancel(actor="eve")}
     assert fired(trigger()) == {"kind": "over"}
     assert len(airflow.asked) == 3
 
 
-def test_a_database_that_is_down_is_waited_for(
-    resources: Resources, airflow: Airflow, logged: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_is_down_is_waited_for(resources, airflow, logged, monkeypatch):
     begin(resources)
     label_everything(resources)
     known = os.environ["MODWATCH_DATABASE_URL"]
@@ -192,9 +181,7 @@ def test_a_database_that_is_down_is_waited_for(
     assert logged == ["The progress could not be read (DatabaseError)."]
 
 
-def test_others_go_on_while_it_looks(
-    resources: Resources, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_others_go_on_while_it_looks(resources, airflow, monkeypatch):
     looking = threading.Event()
     go_on = threading.Event()
 

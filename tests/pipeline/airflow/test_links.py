@@ -1,7 +1,6 @@
 """The buttons of tasks: where they lead, also without a day, and what Airflow stores of them."""
 
 import datetime
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +15,7 @@ DAY = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
 
 
 @pytest.fixture(autouse=True)
-def _settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _settings(monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
     monkeypatch.setenv("MODWATCH_AIRFLOW_URL", f"{AIRFLOW}/")
     monkeypatch.setenv("MODWATCH_CONSOLE_URL", CONSOLE)
@@ -35,7 +34,7 @@ def address(link: BaseOperatorLink, **context: object) -> str:
         {"dag_run": SimpleNamespace(partition_key=None), "data_interval_start": DAY},
     ],
 )
-def test_a_button_leads_to_the_page_of_the_day(context: dict[str, object]) -> None:
+def test_a_button_leads_to_the_page_of_the_day(context):
     assert [address(value, **context) for value in (VALIDATION_PAGE, MLFLOW_RUN, REVIEW_QUEUE)] == [
         f"{AIRFLOW}/modwatch-ops/days/2026-01-05/validation",
         f"{AIRFLOW}/modwatch-ops/days/2026-01-05/mlflow",
@@ -43,12 +42,12 @@ def test_a_button_leads_to_the_page_of_the_day(context: dict[str, object]) -> No
     ]
 
 
-def test_without_a_day_it_leads_to_the_page_of_modwatch() -> None:
+def test_without_a_day_it_leads_to_the_page_of_modwatch():
     run = SimpleNamespace(partition_key="soon")
     assert address(VALIDATION_PAGE, dag_run=run) == f"{AIRFLOW}/modwatch-ops/"
 
 
-def test_airflow_knows_the_buttons_of_a_task_and_of_no_other() -> None:
+def test_airflow_knows_the_buttons_of_a_task_and_of_no_other():
     def check(_resources: object, _day: datetime.date) -> int:
         return 0
 

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ from airflow.sdk.exceptions import ParamValidationError, TaskAwaitingInput
 from lake_days import batch, put_comments
 from mlflow import MlflowClient
 
-from installation import Installation
 from modwatch.common.errors import ModelError, SettingsError, SourceError
 from modwatch.data.lake.schemas import LABELS, ROUTED
 from modwatch.installation.resources import Resources, open_resources
@@ -43,9 +41,7 @@ def written(path: Path, texts: Any, labels: Any, groups: Any = None) -> Path:
 
 
 @pytest.fixture
-def home(
-    install: Callable[..., Installation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Installation:
+def home(install, tmp_path, monkeypatch):
     """An installation with files of labelled comments, which the environment names."""
     known = COMMUNITY.training_comments(3_000)
     groups = [["one"] if row % 2 else ["two", "three"] for row in range(1_500)]
@@ -78,9 +74,7 @@ def row(verdict: str = "not worse") -> dict[str, Any]:
     return {"metric": "average_precision", **values, "verdict": verdict}
 
 
-def test_a_run_makes_one_version_and_says_what_it_does(
-    home: Installation, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_makes_one_version_and_says_what_it_does(home, caplog):
     caplog.set_level("INFO", logger="modwatch.pipeline.airflow.models")
     form = {**FORM_VALUES, "max_examples": 400, "epochs": 1}
     version = models.train.function(params=form, dag_run=RUN)
@@ -100,7 +94,7 @@ def test_a_run_makes_one_version_and_says_what_it_does(
     assert "| Average precision " in made.describe()
 
 
-def test_comments_of_the_evaluation_are_left_out_of_training(home: Installation) -> None:
+def test_comments_of_the_evaluation_are_left_out_of_training(home):
     with open_resources(home.settings) as resources:
         frozen = resources.settings.evaluation_data
         whole = model.corpus(resources, {**FORM_VALUES, "data": [str(frozen)]})
@@ -108,7 +102,7 @@ def test_comments_of_the_evaluation_are_left_out_of_training(home: Installation)
         assert whole.account.left_out["in_the_evaluation_data"] == 1_500
 
 
-def test_the_form_names_words_votes_and_the_encoding(home: Installation, tmp_path: Path) -> None:
+def test_the_form_names_words_votes_and_the_encoding(home, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("text,ann,ben\nGrüße,hate,ok\nfine,ok,\n", "cp1252")
     form = {"data": [str(path)], "votes": ["ann", "ben"], "encoding": "cp1252"}
@@ -118,9 +112,7 @@ def test_the_form_names_words_votes_and_the_encoding(home: Installation, tmp_pat
     assert (found.texts, found.labels.tolist()) == (("Grüße", "fine"), [0.5, 0])
 
 
-def test_evaluation_rows_that_are_left_out_are_counted(
-    home: Installation, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_evaluation_rows_that_are_left_out_are_counted(home, caplog):
     with open_resources(home.settings) as resources:
         with Path(str(resources.settings.evaluation_data)).open("a", encoding="utf-8") as file:
             file.write('{"text": "nobody rated this", "label": null}\n')
@@ -129,9 +121,7 @@ def test_evaluation_rows_that_are_left_out_are_counted(
     assert "nobody" not in caplog.text
 
 
-def test_without_files_there_is_a_sentence(
-    install: Callable[..., Installation], home: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_files_there_is_a_sentence(install, home, monkeypatch):
     for name in ("TRAINING", "EVALUATION"):
         monkeypatch.delenv(f"MODWATCH_{name}_DATA")
     with open_resources(install("bare").settings) as resources:
@@ -141,7 +131,7 @@ def test_without_files_there_is_a_sentence(
             model.evaluate(resources, "1")
 
 
-def test_the_champion_next_to_itself_and_the_first_model_pass(home: Installation) -> None:
+def test_the_champion_next_to_itself_and_the_first_model_pass(home):
     with open_resources(home.settings) as resources:
         made = model.evaluate(resources, "1")
         assert made.champion is None
@@ -149,7 +139,7 @@ def test_the_champion_next_to_itself_and_the_first_model_pass(home: Installation
         assert "There is no champion to compare with" in made.describe()
 
 
-def test_a_worse_version_stops_at_the_gate(home: Installation) -> None:
+def test_a_worse_version_stops_at_the_gate(home):
     with open_resources(home.settings) as resources:
         worse, fine = (
             registered(resources, [row("worse")]),
@@ -173,13 +163,7 @@ def test_a_worse_version_stops_at_the_gate(home: Installation) -> None:
     ("option", "now", "shadow"),
     [(PROMOTE, "2", None), (SHADOW, "1", "2"), (REJECT, "1", None)],
 )
-def test_what_a_person_decides_happens_and_is_kept(
-    home: Installation,
-    asked: list[dict[str, Any]],
-    option: str,
-    now: str,
-    shadow: str | None,
-) -> None:
+def test_what_a_person_decides_happens_and_is_kept(home, asked, option, now, shadow):
     with open_resources(home.settings) as resources:
         version = registered(resources, [row()])
     task = Promotion(task_id="approve", version=version)
@@ -203,7 +187,7 @@ def test_what_a_person_decides_happens_and_is_kept(
             assert resources.registry.champion_version() == "1"
 
 
-def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home: Installation) -> None:
+def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home):
     with open_resources(home.settings) as resources:
         stale, other = registered(resources, [row()]), registered(resources, [row()])
         model.set_alias(resources, other, "champion")
@@ -213,15 +197,13 @@ def test_a_comparison_with_a_champion_of_the_past_promotes_nothing(home: Install
         assert resources.registry.champion_version() == other
 
 
-def test_an_answer_that_the_question_does_not_have_is_refused(home: Installation) -> None:
+def test_an_answer_that_the_question_does_not_have_is_refused(home):
     task = Promotion(task_id="approve", version="1")
     with pytest.raises(ParamValidationError, match="no field 'alias'"):
         task.execute_complete(context(), answer(PROMOTE, params_input={"alias": "x"}))
 
 
-def test_evaluation_data_of_one_class_is_refused(
-    install: Callable[..., Installation], tmp_path: Path
-) -> None:
+def test_evaluation_data_of_one_class_is_refused(install, tmp_path):
     path = written(tmp_path / "one.jsonl", ["a b", "c d"], np.zeros(2))
     with (
         open_resources(install("other", evaluation_data=str(path)).settings) as resources,
@@ -230,7 +212,7 @@ def test_evaluation_data_of_one_class_is_refused(
         model.evaluate(resources, "1")
 
 
-def test_what_moderators_labelled_is_training_data(home: Installation) -> None:
+def test_what_moderators_labelled_is_training_data(home):
     day = datetime.date(2026, 1, 5)
     with open_resources(home.settings) as resources:
         lake = resources.lake

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import RetryAction
-from receivers import Webhook, webhook
+from receivers import webhook
 
 from installation import Installation
 from modwatch.common import errors
@@ -43,7 +43,7 @@ def context(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def server(queue_url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def server(queue_url, tmp_path, monkeypatch):
     with webhook() as running:
         values = {
             "home": tmp_path,
@@ -58,9 +58,7 @@ def server(queue_url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> An
         yield running
 
 
-def test_a_month_has_a_schedule_unless_the_days_end(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_a_month_has_a_schedule_unless_the_days_end(monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
     for ends in ("", "2026-01-06"):
         if ends:
@@ -72,12 +70,12 @@ def test_a_month_has_a_schedule_unless_the_days_end(
         assert given["max_active_runs"] > 1 == days["max_active_runs"]
 
 
-def test_every_task_tells_when_it_fails() -> None:
+def test_every_task_tells_when_it_fails():
     [notifier] = TASK_DEFAULTS["on_failure_callback"]
     assert isinstance(notifier, TaskFailureNotifier)
 
 
-def test_a_failed_task_is_reported_by_name_without_its_words(server: Webhook) -> None:
+def test_a_failed_task_is_reported_by_name_without_its_words(server):
     [notifier] = TASK_DEFAULTS["on_failure_callback"]
     notifier(context())
     [request] = server.requests
@@ -95,9 +93,7 @@ def test_a_failed_task_is_reported_by_name_without_its_words(server: Webhook) ->
     assert result["links"]["Modwatch"].endswith("/modwatch-ops/")
 
 
-def test_a_failed_task_is_reported_with_the_message_of_an_error_of_modwatch(
-    server: Webhook,
-) -> None:
+def test_a_failed_task_is_reported_with_the_message_of_an_error_of_modwatch(server):
     error = errors.SourceError("the file 2026-01-05.csv has no column 'text'; name it")
     TaskFailureNotifier()(context(exception=error))
     text = server.requests[0].json["text"]
@@ -108,7 +104,7 @@ def test_a_failed_task_is_reported_with_the_message_of_an_error_of_modwatch(
     ]
 
 
-def test_a_run_that_is_about_no_day_is_cleared(server: Webhook) -> None:
+def test_a_run_that_is_about_no_day_is_cleared(server):
     failed = context()
     failed["ti"].dag_id = "train_model"
     TaskFailureNotifier()(failed)
@@ -118,9 +114,7 @@ def test_a_run_that_is_about_no_day_is_cleared(server: Webhook) -> None:
     assert "modwatch repair" not in request.json["text"]
 
 
-def test_all_shards_and_runs_of_a_day_are_one_alert_and_another_day_is_another(
-    server: Webhook,
-) -> None:
+def test_all_shards_and_runs_of_a_day_are_one_alert_and_another_day_is_another(server):
     for number in range(3):
         shard = context()
         shard["ti"].map_index, shard["ti"].run_id = number, f"manual__{number}"
@@ -132,7 +126,7 @@ def test_all_shards_and_runs_of_a_day_are_one_alert_and_another_day_is_another(
     ]
 
 
-def test_another_run_of_the_day_ends_the_alert(server: Webhook) -> None:
+def test_another_run_of_the_day_ends_the_alert(server):
     TaskFailureNotifier()(context())
     again = repaired(tries=1)
     again["ti"].run_id = "manual__1"
@@ -148,7 +142,7 @@ def repaired(*, others: int = 0, tries: int = 4) -> dict[str, Any]:
     return made
 
 
-def test_a_repaired_task_ends_its_alert_once(server: Webhook) -> None:
+def test_a_repaired_task_ends_its_alert_once(server):
     TaskFailureNotifier()(context())
     [notifier] = TASK_DEFAULTS["on_success_callback"]
     notifier(repaired(others=1))  # another shard is still failed
@@ -164,7 +158,7 @@ def test_a_repaired_task_ends_its_alert_once(server: Webhook) -> None:
     assert WORDS not in server.requests[1].body.decode()
 
 
-def test_a_task_that_fails_again_after_its_repair_is_reported_again(server: Webhook) -> None:
+def test_a_task_that_fails_again_after_its_repair_is_reported_again(server):
     for _ in range(2):
         TaskFailureNotifier()(context())
         TaskFailureNotifier()(context())
@@ -175,24 +169,24 @@ def test_a_task_that_fails_again_after_its_repair_is_reported_again(server: Webh
     assert len(set(server.keys)) == 4
 
 
-def test_a_task_that_succeeds_sends_nothing(server: Webhook) -> None:
+def test_a_task_that_succeeds_sends_nothing(server):
     for tries in (1, 2):  # at once, and after a retry, of which nobody was told
         TaskRepairNotifier()(repaired(tries=tries))
     assert server.requests == []
 
 
-def test_a_killed_task_has_a_text_in_place_of_an_error(server: Webhook) -> None:
+def test_a_killed_task_has_a_text_in_place_of_an_error(server):
     TaskFailureNotifier()(context(exception=WORDS))
     assert server.requests[0].json["error"] == "an unknown error"
     assert WORDS not in server.requests[0].body.decode()
 
 
-def test_a_run_without_a_day_is_of_the_day_on_which_it_ran(server: Webhook) -> None:
+def test_a_run_without_a_day_is_of_the_day_on_which_it_ran(server):
     TaskFailureNotifier()(context(data_interval_start=None))
     assert server.requests[0].json["day"] == "2026-02-04"
 
 
-def test_a_day_that_has_not_ended_is_refused() -> None:
+def test_a_day_that_has_not_ended_is_refused():
     today = datetime.datetime.now(datetime.UTC).date()
     for day in (today, today + datetime.timedelta(days=30)):
         with pytest.raises(SettingsError, match="has not ended"):
@@ -202,7 +196,7 @@ def test_a_day_that_has_not_ended_is_refused() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "2026-1-5", "monday", "2026-02-30", "2026-01-05T00:00:00"])
-def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None:
+def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key):
     with pytest.raises(SettingsError, match="YYYY-MM-DD, as its partition key"):
         day_of(SimpleNamespace(partition_key=key), None)
 
@@ -217,15 +211,13 @@ def test_a_partition_that_is_no_day_is_refused_with_the_remedy(key: str) -> None
         (OSError(), RetryAction.DEFAULT),
     ],
 )
-def test_what_passes_by_itself_is_retried(error: Exception, action: RetryAction) -> None:
+def test_what_passes_by_itself_is_retried(error, action):
     policy = TASK_DEFAULTS["retry_policy"]
     assert policy.evaluate(error, try_number=1, max_tries=2).action is action
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_log_of_a_task_tells_its_rows_and_its_time(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, caplog: pytest.LogCaptureFixture, fails: bool
-) -> None:
+def test_the_log_of_a_task_tells_its_rows_and_its_time(monkeypatch, tmp_path, caplog, fails):
     monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
 
     def count(resources: Any, day: datetime.date) -> int:

@@ -24,7 +24,7 @@ def next_day(kind: type[DayTimetable], last: int | None, *, catchup: bool = Fals
 
 
 @pytest.mark.parametrize(("last", "then"), [(1, 0), (2, 1), (4, 3), (20, 19), (300, 31), (None, 1)])
-def test_no_day_of_a_month_is_left_out(last: int | None, then: int) -> None:
+def test_no_day_of_a_month_is_left_out(last, then):
     """The first run is that of the newest day, whatever the first day is."""
     assert abs(next_day(EveryDayTimetable, last) - then) <= (
         last == 300
@@ -32,16 +32,16 @@ def test_no_day_of_a_month_is_left_out(last: int | None, then: int) -> None:
 
 
 @pytest.mark.parametrize("last", [4, 300, None])
-def test_other_schedules_go_on_with_the_newest_day(last: int | None) -> None:
+def test_other_schedules_go_on_with_the_newest_day(last):
     assert next_day(DayTimetable, last) == 1
 
 
 @pytest.mark.parametrize("kind", [DayTimetable, EveryDayTimetable])
-def test_a_backfill_begins_where_it_is_asked_to(kind: type[DayTimetable]) -> None:
+def test_a_backfill_begins_where_it_is_asked_to(kind):
     assert next_day(kind, None, catchup=True) == 400
 
 
-def test_what_passes_by_itself_has_half_an_hour() -> None:
+def test_what_passes_by_itself_has_half_an_hour():
     """The pauses of Airflow without its jitter, which makes them longer."""
     first, most = TASK_DEFAULTS["retry_delay"], TASK_DEFAULTS["max_retry_delay"]
     factor = TASK_DEFAULTS["retry_exponential_backoff"]

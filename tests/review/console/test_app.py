@@ -2,19 +2,17 @@ from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.app import BODY_LIMIT, create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import access_tokens
-from modwatch.review.people.accounts import Moderator
 from review.console.visiting import hidden
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/livez", "/api/v1/queue", "/nowhere", "/static/console.css"]
 )
-def test_every_answer_is_shielded(client: TestClient, path: str) -> None:
+def test_every_answer_is_shielded(client, path):
     headers = client.get(path).headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -31,9 +29,7 @@ def chunks() -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("content", [b"x" * (BODY_LIMIT + 1), chunks], ids=["announced", "chunked"])
-def test_large_bodies_are_refused(
-    client: TestClient, bearer: dict[str, str], content: object
-) -> None:
+def test_large_bodies_are_refused(client, bearer, content):
     answer = client.post(
         "/api/v1/items/1/decisions",
         content=content() if callable(content) else content,  # type: ignore[arg-type]
@@ -43,7 +39,7 @@ def test_large_bodies_are_refused(
     assert set(answer.json()["error"]) == {"code", "message"}
 
 
-def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -> None:
+def test_errors_are_pages_for_people_and_json_for_programs(client):
     page = client.get("/nowhere", headers={"Accept": "text/html"})
     assert page.status_code == 404
     assert page.headers["Content-Type"].startswith("text/html")
@@ -54,9 +50,7 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
 
 
 @pytest.mark.parametrize(("root", "prefix"), [("", "__Host-"), ("/modwatch", "__Secure-")])
-def test_cookies_over_https_are_of_this_host(
-    engine: Engine, ann: Moderator, root: str, prefix: str
-) -> None:
+def test_cookies_over_https_are_of_this_host(engine, ann, root, prefix):
     """Another site of the domain, or a page without TLS, sets no cookie that is believed."""
     app = create_app(engine, ConsoleOptions(secure_cookies=True))
     client = TestClient(app, base_url="https://mods.example.org", root_path=root)
@@ -74,5 +68,5 @@ def test_cookies_over_https_are_of_this_host(
         assert client.get(f"{root}/api/v1/me", headers=headers).status_code == status
 
 
-def test_cookies_on_loopback_have_plain_names(client: TestClient) -> None:
+def test_cookies_on_loopback_have_plain_names(client):
     assert set(client.get("/login").cookies) == {"modwatch_login"}

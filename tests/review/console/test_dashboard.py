@@ -16,8 +16,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.models.serving.telemetry import ProcessTelemetry
 from modwatch.review.people import accounts
@@ -38,7 +36,7 @@ def queries() -> list[str]:
 
 
 @pytest.fixture
-def pages(client: TestClient, engine: Engine, fill: Any, scraper: dict[str, str]) -> dict[str, str]:
+def pages(client, engine, fill, scraper):
     """Return what the console and the model server show, some time after they started."""
     fill(3)
     ann = accounts.create_moderator(engine, "ann", "moderator")
@@ -53,7 +51,7 @@ def pages(client: TestClient, engine: Engine, fill: Any, scraper: dict[str, str]
     return {"console": console, "model": server.page().decode()}
 
 
-def test_every_metric_of_the_dashboard_exists(pages: dict[str, str]) -> None:
+def test_every_metric_of_the_dashboard_exists(pages):
     there = set(re.findall(r"^# TYPE (\w+)", "\n".join(pages.values()), re.M))
     asked = {name for query in queries() for name in re.findall(r"modwatch_\w+", query)}
     without_part = {re.sub(r"_(bucket|count|sum)$", "", name) for name in asked}
@@ -61,7 +59,7 @@ def test_every_metric_of_the_dashboard_exists(pages: dict[str, str]) -> None:
     assert without_part <= there
 
 
-def test_every_panel_says_what_it_shows_and_none_covers_another() -> None:
+def test_every_panel_says_what_it_shows_and_none_covers_another():
     places = set()
     for panel in panels():
         assert panel["title"]
@@ -74,7 +72,7 @@ def test_every_panel_says_what_it_shows_and_none_covers_another() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("prometheus"), reason="Prometheus is not installed")
-def test_a_real_prometheus_answers_every_query(pages: dict[str, str], tmp_path: Path) -> None:
+def test_a_real_prometheus_answers_every_query(pages, tmp_path):
     with prometheus(pages, tmp_path) as address:
         for query in queries():
             deadline = time.monotonic() + _LIMIT_SECONDS

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.people import sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
 from review.console.visiting import bearer_of
 
@@ -28,9 +26,7 @@ def decided(client: TestClient, bearer: Headers, key: str = "k", **body: Any) ->
     return answer.json()
 
 
-def test_a_lease_is_resumed_extended_and_given_back(
-    client: TestClient, bearer: Headers, fill: Fill, engine: Engine
-) -> None:
+def test_a_lease_is_resumed_extended_and_given_back(client, bearer, fill, engine):
     fill(4)
     lease = leased(client, bearer).json()
     path = f"/api/v1/items/{lease['item']['id']}/lease"
@@ -54,7 +50,7 @@ def test_a_lease_is_resumed_extended_and_given_back(
     assert leased(client, bearer, count=4).status_code == 422
 
 
-def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fill: Fill) -> None:
+def test_a_correction_names_the_version(client, bearer, fill):
     fill(1)
     done = decided(client, bearer, label=1)
     path = f"/api/v1/items/{done['item_id']}/corrections"
@@ -67,9 +63,7 @@ def test_a_correction_names_the_version(client: TestClient, bearer: Headers, fil
     assert (right["action"], right["refers_to"]) == ("correct", done["id"])
 
 
-def test_escalated_items_are_for_leads(
-    client: TestClient, bearer: Headers, fill: Fill, engine: Engine, lea: Moderator
-) -> None:
+def test_escalated_items_are_for_leads(client, bearer, fill, engine, lea):
     fill(1)
     decided(client, bearer, action="escalate", reason="legal", note="look")
     assert leased(client, bearer, escalated=True).status_code == 403
@@ -78,9 +72,7 @@ def test_escalated_items_are_for_leads(
     assert told == ("ann", "legal", "look")
 
 
-def test_my_day_says_nothing_of_what_it_was_for(
-    client: TestClient, bearer: Headers, fill: Fill, ben: Moderator, engine: Engine
-) -> None:
+def test_my_day_says_nothing_of_what_it_was_for(client, bearer, fill, ben, engine):
     fill(4)
     decided(client, bearer, "1", label=1, seconds=4)
     decided(client, bearer, "2", label=0, seconds=2)
@@ -99,7 +91,7 @@ def test_my_day_says_nothing_of_what_it_was_for(
     assert theirs["decided"] == 0
 
 
-def test_policy_and_preferences(client: TestClient, bearer: Headers, fill: Fill) -> None:
+def test_policy_and_preferences(client, bearer, fill):
     fill(1)
     policy = client.get("/api/v1/policy", headers=bearer).json()
     assert {"version", "node", "reasons", "digest"} <= set(policy)
@@ -114,9 +106,7 @@ def test_policy_and_preferences(client: TestClient, bearer: Headers, fill: Fill)
     assert leased(client, bearer).status_code == 204  # opted out of the only reason
 
 
-def test_a_cookie_alone_changes_nothing(
-    client: TestClient, token: str, fill: Fill, engine: Engine
-) -> None:
+def test_a_cookie_alone_changes_nothing(client, token, fill, engine):
     fill(1)
     client.cookies.set("modwatch_session", sessions.open_session(engine, token))
     me = client.get("/api/v1/me").json()

@@ -5,7 +5,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from datetime import date
 from html.parser import HTMLParser
 from itertools import product
 from typing import Any
@@ -13,8 +12,6 @@ from urllib.parse import quote
 
 import pytest
 from databases import scalars, tamper, unguarded
-from fastapi import FastAPI
-from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review.console.request_context import CSRF_HEADER, csrf_of
@@ -22,9 +19,7 @@ from modwatch.review.console.review_page import LEASE_COOKIE
 from modwatch.review.console.sign_in import LOGIN_COOKIE
 from modwatch.review.log import verification
 from modwatch.review.people import accounts, passwords
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import bearer_of, by_cookie, routes_of, rows, session_of, used
 from review.labelling import escalate
 
@@ -107,9 +102,7 @@ def plant(engine: Engine, value: str) -> None:
         connection.execute(text("UPDATE event SET details = :details"), details)
 
 
-def test_what_is_shown_changes_no_page(
-    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_what_is_shown_changes_no_page(engine, app, stranger, new_item, day):
     """Each page has the tags with every attack that it has with a harmless word."""
     who = used(engine, new_item, day)
     sessions = {role: session_of(engine, person) for role, person in who.items()}
@@ -143,9 +136,7 @@ def test_what_is_shown_changes_no_page(
 
 
 @pytest.mark.parametrize("attack", ["sql or", "script", "format", "turned"])
-def test_what_is_sent_is_a_value(
-    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date, attack: str
-) -> None:
+def test_what_is_sent_is_a_value(engine, stranger, new_item, day, attack):
     """Whatever a program sends is stored or refused as it is, and drops or opens nothing."""
     who, attack = used(engine, new_item, day), ATTACKS[attack]
     before, raw = rows(engine), attack.encode()
@@ -194,9 +185,7 @@ def test_what_is_sent_is_a_value(
     assert verification.verify_log(engine).intact
 
 
-def test_nothing_that_is_typed_comes_back_as_a_header(
-    engine: Engine, stranger: TestClient, ann: Moderator, fast_hashes: None
-) -> None:
+def test_nothing_that_is_typed_comes_back_as_a_header(engine, stranger, ann, fast_hashes):
     passwords.set_password(engine, ann.id, "a long pass phrase")
     session = by_cookie(session_of(engine, ann))
     for attack in ATTACKS.values():
@@ -225,9 +214,7 @@ SHOWN_WHOLE = {
 }  # fmt: skip
 
 
-def test_pages_of_megabytes_come_soon_and_are_bounded(
-    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_pages_of_megabytes_come_soon_and_are_bounded(engine, stranger, new_item, day):
     lead = accounts.create_moderator(engine, "cora", "lead")
     signs = ["<", "\u202ea", "\n", "\U0001f525"] * 2
     texts = [sign * (1_000_000 // len(sign.encode())) for sign in signs]
@@ -249,9 +236,7 @@ def test_pages_of_megabytes_come_soon_and_are_bounded(
         assert len(answer.content) < 100_000 + whole * 6_500_000
 
 
-def test_a_search_by_program_is_bounded(
-    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_a_search_by_program_is_bounded(engine, stranger, new_item, day):
     """Two hundred long comments are found by their beginnings, and one is had whole."""
     long = "\U0001f525" * 250_000
     items = [new_item(f"c{i}", i + 1, text=long, parent_text=long) for i in range(10)]
@@ -267,9 +252,7 @@ def test_a_search_by_program_is_bounded(
 BROKEN = (b"\0", b"%00", b"\xff\xfe", b"%ff", b"\xed\xa0\x80", b"%ed%a0%80")
 
 
-def test_what_is_no_text_is_refused(
-    engine: Engine, stranger: TestClient, ann: Moderator, fill: Fill
-) -> None:
+def test_what_is_no_text_is_refused(engine, stranger, ann, fill):
     """NUL, halves of surrogate pairs and other bytes, in forms, addresses, cookies and headers."""
     fill(1)
     session = session_of(engine, ann)
@@ -297,9 +280,7 @@ def test_what_is_no_text_is_refused(
     assert verification.verify_log(engine).decisions == 0
 
 
-def test_what_json_can_say_and_a_database_cannot_store_is_refused(
-    engine: Engine, stranger: TestClient, fill: Fill
-) -> None:
+def test_what_json_can_say_and_a_database_cannot_store_is_refused(engine, stranger, fill):
     fill(1)
     headers = bearer_of(engine, accounts.create_moderator(engine, "cora", "lead"))
     lease = stranger.post("/api/v1/leases", headers=headers).json()
@@ -329,9 +310,7 @@ def test_what_json_can_say_and_a_database_cannot_store_is_refused(
         assert len(answer.content) < 5_000
 
 
-def test_absurd_times_are_refused_or_harmless(
-    engine: Engine, stranger: TestClient, fill: Fill
-) -> None:
+def test_absurd_times_are_refused_or_harmless(engine, stranger, fill):
     """Seconds, days and moments that no clock ever shows."""
     fill(3)
     headers = bearer_of(engine, accounts.create_moderator(engine, "cora", "lead"))

@@ -82,7 +82,7 @@ def to_paste(missing: dict[Key, set[str]]) -> Iterator[str]:
 
 @pytest.mark.parametrize("locale", sorted(set(LANGUAGES) - {"en"}))
 class TestCatalogue:
-    def test_every_message_is_translated(self, locale: str) -> None:
+    def test_every_message_is_translated(self, locale):
         known = {
             entry: message
             for entry, message in entries(locale).items()
@@ -96,13 +96,13 @@ class TestCatalogue:
             # Without the marks that pytest puts before the lines of an assertion.
             pytest.fail("\n".join([f"{result}:", *to_paste(missing)]), pytrace=False)
 
-    def test_every_entry_is_used_and_none_is_a_guess(self, locale: str) -> None:
+    def test_every_entry_is_used_and_none_is_a_guess(self, locale):
         unused = [singular for _, singular, _ in set(entries(locale)) - set(extracted())]
         listed = "\n".join(sorted(unused))
         assert not unused, f"take out of console/locales/{locale}.po:\n{listed}"
         assert [message.id for message in entries(locale).values() if message.fuzzy] == []
 
-    def test_placeholders_are_kept(self, locale: str) -> None:
+    def test_placeholders_are_kept(self, locale):
         for (_, singular, plural), message in entries(locale).items():
             wanted = [singular, *([] if plural is None else [plural])]
             for source, string in zip(wanted, strings(message), strict=True):
@@ -117,7 +117,7 @@ def placeholders(text: str) -> list[str]:
     return sorted(PLACEHOLDER.findall(text))
 
 
-def test_no_text_stands_outside_a_message() -> None:
+def test_no_text_stands_outside_a_message():
     files = {file for files in extracted().values() for file in files}
     assert not [file for file in files if file.endswith(".js")]  # the script has none of its own
     environment = Environment(extensions=["jinja2.ext.i18n"])
@@ -130,7 +130,7 @@ def test_no_text_stands_outside_a_message() -> None:
         assert not words, f"put into a message in {template.name}: {', '.join(sorted(words))}"
 
 
-def test_a_header_is_negotiated_and_the_preference_goes_first() -> None:
+def test_a_header_is_negotiated_and_the_preference_goes_first():
     for header, language in (
         ("de", "de"), ("de-AT,en;q=0.9", "de"), ("en-GB,de;q=0.9", "en"),
         ("DE ; Q=0.7, en;q=0.3", "de"), ("en;q=0.3,de;q=0.7", "de"), ("fr,de;q=0.1", "de"),
@@ -145,18 +145,18 @@ def test_a_header_is_negotiated_and_the_preference_goes_first() -> None:
 
 
 @given(header=st.text(max_size=200), preference=st.none() | st.text() | st.integers())
-def test_any_header_gives_a_language(header: str, preference: object) -> None:
+def test_any_header_gives_a_language(header, preference):
     assert negotiate(header, preference) in LANGUAGES
 
 
 class TestTranslator:
-    def test_what_has_no_translation_stays_english(self) -> None:
+    def test_what_has_no_translation_stays_english(self):
         assert translator("de").gettext("no such message") == "no such message"
         assert translator("de").ngettext("%(num)s cat", "%(num)s cats", 2) == "%(num)s cats"
         assert translator("en").gettext("") == translator("de").gettext("") == ""
 
     @pytest.mark.parametrize("locale", ["en", "de"])
-    def test_templates_escape_what_they_put_into_a_message(self, locale: i18n.Locale) -> None:
+    def test_templates_escape_what_they_put_into_a_message(self, locale):
         environment = Environment(autoescape=True, undefined=StrictUndefined)
         install(environment, locale)
         template = environment.from_string(
@@ -170,19 +170,19 @@ class TestTranslator:
 class TestFormats:
     EN, DE = Formats(locale="en"), Formats(locale="de")
 
-    def test_times_are_in_utc(self) -> None:
+    def test_times_are_in_utc(self):
         east = datetime(2026, 1, 1, 1, 30, tzinfo=timezone(timedelta(hours=9)))
         assert self.EN.moment(east) == "Dec 31, 2025, 16:30 UTC"
         assert self.DE.moment(east) == "31.12.2025, 16:30 UTC"
         assert self.DE.time(east.astimezone(UTC)) == "16:30 UTC"
 
-    def test_figures(self) -> None:
+    def test_figures(self):
         assert self.EN.number(1_234_567) == "1,234,567"
         assert self.DE.number(0.5, digits=2) == "0,50"
         assert self.EN.percent(1) == "100%"
         assert self.DE.percent(0.0625, digits=2) == "6,25\xa0%"
 
-    def test_an_age_is_never_rounded_up(self) -> None:
+    def test_an_age_is_never_rounded_up(self):
         for age, english, german in (
             (timedelta(seconds=-90), "0 min", "0 min"),
             (timedelta(seconds=59), "0 min", "0 min"),

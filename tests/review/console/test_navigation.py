@@ -1,17 +1,12 @@
 """Every link that a person sees opens: of the navigation, the tabs, and the pages behind them."""
 
 import re
-from collections.abc import Callable
-from datetime import date
 from html import unescape
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.render import NAVIGATION
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, session_of, used
 
 #: Pages of one kind, such as those of items: the first few are opened.
@@ -30,9 +25,7 @@ def kind(address: str) -> str:
 
 @pytest.mark.usefixtures("fast_hashes")
 @pytest.mark.parametrize("role", ["moderator", "lead", "admin"])
-def test_every_link_opens(
-    role: str, engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_every_link_opens(role, engine, stranger, new_item, day):
     who = used(engine, new_item, day)[role]
     headers = by_cookie(session_of(engine, who))
     stranger.follow_redirects = True

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -10,24 +9,23 @@ from modwatch.common.errors import AccessDeniedError
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import access_tokens, accounts
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.sessions import authenticate, open_session
 from review.console.visiting import plain
 from review.labelling import open_queues
 
 
 @pytest.fixture
-def ada(engine: Engine) -> Moderator:
+def ada(engine):
     return accounts.create_moderator(engine, "ada", "admin")
 
 
 @pytest.fixture
-def bearer(engine: Engine, ada: Moderator) -> dict[str, str]:
+def bearer(engine, ada):
     return {"Authorization": f"Bearer {access_tokens.issue_token(engine, ada.id)}"}
 
 
 @pytest.fixture
-def admin(engine: Engine, ada: Moderator) -> Iterator[TestClient]:
+def admin(engine, ada):
     with TestClient(create_app(engine), raise_server_exceptions=False) as client:
         client.headers["Accept"] = "text/html"
         token = access_tokens.issue_token(engine, ada.id)
@@ -45,7 +43,7 @@ def account(engine: Engine, pseudonym: str) -> accounts.Account:
     return next(person for person in accounts.people(engine) if person.pseudonym == pseudonym)
 
 
-def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> None:
+def test_an_account_from_first_to_last(engine, admin):
     form = csrf(admin.get("/admin"))
     page = admin.post("/admin/people", data=form | {"pseudonym": "wren", "role": "moderator"})
     wren = accounts.find_moderator(engine, "wren")
@@ -70,9 +68,7 @@ def test_an_account_from_first_to_last(engine: Engine, admin: TestClient) -> Non
     assert "a good long sentence" not in admin.get("/admin/events").text
 
 
-def test_a_token_is_shown_once_and_revoked(
-    engine: Engine, admin: TestClient, ann: Moderator, ben: Moderator
-) -> None:
+def test_a_token_is_shown_once_and_revoked(engine, admin, ann, ben):
     here = f"/admin/people/{ann.id}"
     form = csrf(admin.get(here))
     page = admin.post(
@@ -102,9 +98,7 @@ def test_a_token_is_shown_once_and_revoked(
     assert [authenticate(engine, token).pseudonym for token in (kept, bens)] == ["ann", "ben"]
 
 
-def test_no_one_shuts_themselves_out_or_creates_a_name_that_deceives(
-    engine: Engine, admin: TestClient, ada: Moderator
-) -> None:
+def test_no_one_shuts_themselves_out_or_creates_a_name_that_deceives(engine, admin, ada):
     here = f"/admin/people/{ada.id}"
     form = csrf(admin.get(here))
     for change in ({"role": "ops"}, {"disabled": "yes"}):
@@ -120,9 +114,7 @@ def test_no_one_shuts_themselves_out_or_creates_a_name_that_deceives(
     assert len(accounts.people(engine)) == 1
 
 
-def test_what_was_given_up_is_sent_again(
-    engine: Engine, admin: TestClient, bearer: dict[str, str]
-) -> None:
+def test_what_was_given_up_is_sent_again(engine, admin, bearer):
     assert "No pending or failed deliveries." in plain(admin.get("/deliveries"))
     dead_letters(engine, 3)
     page = admin.get("/deliveries")
@@ -156,7 +148,7 @@ def dead_letters(engine: Engine, n: int) -> None:
         )
 
 
-def test_accounts_by_program(engine: Engine, admin: TestClient, bearer: dict[str, str]) -> None:
+def test_accounts_by_program(engine, admin, bearer):
     body = {"pseudonym": "wren", "role": "moderator"}
     made = admin.post("/api/v1/people", json=body, headers=bearer)
     assert made.status_code == 201

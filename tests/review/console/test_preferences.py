@@ -1,16 +1,11 @@
-from typing import Any
-
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from sqlalchemy import Engine
 
 from modwatch.review.console.preferences import ACTIONS, Preferences, preferences_of
 from modwatch.review.console.request_context import csrf_of
 from modwatch.review.people import access_tokens, sessions
-from modwatch.review.people.accounts import Moderator
 from review.console.visiting import by_cookie
 
 
@@ -30,18 +25,18 @@ from review.console.visiting import by_cookie
         {"unknown": 1},
     ],
 )
-def test_impossible_choices_are_refused(wrong: dict[str, Any]) -> None:
+def test_impossible_choices_are_refused(wrong):
     with pytest.raises(ValidationError):
         Preferences.model_validate(wrong)
 
 
-def test_keys_may_be_exchanged() -> None:
+def test_keys_may_be_exchanged():
     swapped = Preferences(keys={"fine": "t", "toxic": "n"})
     assert (swapped.all_keys["fine"], swapped.all_keys["toxic"]) == ("t", "n")
 
 
 @given(st.dictionaries(st.sampled_from(sorted(ACTIONS)), st.characters()))
-def test_no_key_does_two_things(keys: dict[str, str]) -> None:
+def test_no_key_does_two_things(keys):
     try:
         chosen = Preferences(keys=keys)
     except ValidationError:
@@ -50,13 +45,11 @@ def test_no_key_does_two_things(keys: dict[str, str]) -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*Preferences.model_fields, "x"]), st.none() | st.text()))
-def test_whatever_is_stored_can_be_read(stored: dict[str, Any]) -> None:
+def test_whatever_is_stored_can_be_read(stored):
     assert preferences_of(stored).all_keys
 
 
-def test_ones_own_tokens_are_listed_and_revoked(
-    engine: Engine, stranger: TestClient, ann: Moderator, ben: Moderator
-) -> None:
+def test_ones_own_tokens_are_listed_and_revoked(engine, stranger, ann, ben):
     feed = access_tokens.issue_token(engine, ann.id, name="my script", scopes=["review"])
     others = access_tokens.issue_token(engine, ben.id, name="of ben")
     whole = access_tokens.issue_token(engine, ann.id)

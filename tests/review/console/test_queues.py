@@ -21,7 +21,7 @@ Fill = Callable[[int], None]
 
 
 @pytest.fixture
-def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
+def lead(engine, visitor, cora):
     return come_in(engine, visitor, cora)
 
 
@@ -37,9 +37,7 @@ def escalated(engine: Engine, person: Moderator, note: str = "look at this") -> 
     return lease.item.id
 
 
-def test_the_queues_tell_ages_and_what_is_overdue_in_words(
-    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
-) -> None:
+def test_the_queues_tell_ages_and_what_is_overdue_in_words(engine, lead, ann, fill):
     fill(4)
     escalated(engine, ann)
     execute(
@@ -57,7 +55,7 @@ def test_the_queues_tell_ages_and_what_is_overdue_in_words(
     assert re.search(r"general uncertain 4 1 overdue within 24 h 5 days", plain(page))
 
 
-def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill: Fill) -> None:
+def test_who_did_how_much(engine, lead, ann, fill):
     fill(1)
     lease = held(engine, ann)
     label(engine, ann, lease, seconds=12.34)
@@ -69,9 +67,7 @@ def test_who_did_how_much(engine: Engine, lead: TestClient, ann: Moderator, fill
     assert "must be in order" in plain(wrong)
 
 
-def test_a_lead_settles_what_was_handed_over_or_gives_it_back(
-    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
-) -> None:
+def test_a_lead_settles_what_was_handed_over_or_gives_it_back(engine, lead, ann, fill):
     fill(2)
     item = escalated(engine, ann)
     page = lead.post("/lead/take", data=hidden(lead.get("/lead"), "take"))
@@ -105,9 +101,7 @@ def test_a_lead_settles_what_was_handed_over_or_gives_it_back(
     assert (event.actor, event.subject) == ("cora", "ann")
 
 
-def test_an_item_that_someone_took_is_reported_kindly(
-    engine: Engine, lead: TestClient, ann: Moderator, lea: Moderator, fill: Fill
-) -> None:
+def test_an_item_that_someone_took_is_reported_kindly(engine, lead, ann, lea, fill):
     fill(1)
     escalated(engine, ann)
     form = hidden(lead.get("/lead"), "take")
@@ -120,9 +114,7 @@ def test_an_item_that_someone_took_is_reported_kindly(
         assert lead.get("/lead/settle").url.path == "/lead"
 
 
-def test_many_are_counted_confirmed_watched_and_brought_back(
-    engine: Engine, lead: TestClient, fill: Fill
-) -> None:
+def test_many_are_counted_confirmed_watched_and_brought_back(engine, lead, fill):
     fill(5)
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
@@ -140,9 +132,7 @@ def test_many_are_counted_confirmed_watched_and_brought_back(
     assert verification.verify_log(engine).decisions == 10
 
 
-def test_another_number_is_reported_and_asked_again(
-    engine: Engine, lead: TestClient, ann: Moderator, fill: Fill
-) -> None:
+def test_another_number_is_reported_and_asked_again(engine, lead, ann, fill):
     fill(5)
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
@@ -155,7 +145,7 @@ def test_another_number_is_reported_and_asked_again(
     assert metrics.counts(engine).closed == 3  # what is leased stays
 
 
-def test_criteria_that_cannot_be(lead: TestClient, fill: Fill) -> None:
+def test_criteria_that_cannot_be(lead, fill):
     fill(1)
     form = hidden(lead.get("/lead/close"), "count")
     for typed in ({}, {"first_day": "yesterday"}, {"queue": "a\0b"}, {"queued_before": "x"}):
@@ -164,9 +154,7 @@ def test_criteria_that_cannot_be(lead: TestClient, fill: Fill) -> None:
         assert 'role="alert"' in page.text
 
 
-def test_a_closing_that_a_process_left_goes_on(
-    engine: Engine, lead: TestClient, cora: Moderator, fill: Fill
-) -> None:
+def test_a_closing_that_a_process_left_goes_on(engine, lead, cora, fill):
     fill(3)
     begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
     page = lead.get(f"/lead/close/{begun.id}")
@@ -175,9 +163,7 @@ def test_a_closing_that_a_process_left_goes_on(
     assert metrics.counts(engine).closed == 3
 
 
-def test_a_lead_of_some_queues_leaves_the_others_alone(
-    engine: Engine, visitor: TestClient, cora: Moderator, ann: Moderator, fill: Fill
-) -> None:
+def test_a_lead_of_some_queues_leaves_the_others_alone(engine, visitor, cora, ann, fill):
     fill(3)
     leases.lease(engine, ann.id)
     begun = dismissal.start(engine, cora.id, Criteria(queue="general"), "spam_wave", 3)
@@ -204,7 +190,7 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(
     assert metrics.counts(engine).closed == 0
 
 
-def test_a_closing_by_program(engine: Engine, lead: TestClient, fill: Fill) -> None:
+def test_a_closing_by_program(engine, lead, fill):
     fill(3)
     token = access_tokens.issue_token(engine, accounts.find_moderator(engine, "cora").id)
     headers = {"Authorization": f"Bearer {token}"}

@@ -28,7 +28,7 @@ def records(base: type[Page]) -> Iterator[type[Page]]:
 
 
 @pytest.mark.parametrize("record", list(records(Page)), ids=lambda record: record.__name__)
-def test_a_template_shows_what_its_record_holds(record: type[Page]) -> None:
+def test_a_template_shows_what_its_record_holds(record):
     shown = set(re.findall(r"\bpage\.(\w+)", source(record.template)))
     held = {field.name for field in fields(record)}  # type: ignore[arg-type]
     made = {name for name in dir(record) if not name.startswith("_")} - held - {"template"}

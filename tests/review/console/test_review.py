@@ -1,17 +1,12 @@
 from collections.abc import Callable
-from datetime import date
 
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.app import create_app
 from modwatch.review.database import connect
-from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log import verification
 from modwatch.review.people import accounts, changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import bearer_of
 
 Fill = Callable[[int], None]
@@ -43,7 +38,7 @@ def code(answer: tuple[int, dict[str, object]]) -> tuple[int, object]:
     return status, error["code"]
 
 
-def test_lease_and_decide(client: TestClient, bearer: Headers, fill: Fill, engine: Engine) -> None:
+def test_lease_and_decide(client, bearer, fill, engine):
     fill(1)
     got = lease(client, bearer)
     item = got["item"]
@@ -79,9 +74,7 @@ IMPOSSIBLE: list[dict[str, object]] = [
 ]
 
 
-def test_impossible_requests_are_explained_without_their_content(
-    client: TestClient, bearer: Headers
-) -> None:
+def test_impossible_requests_are_explained_without_their_content(client, bearer):
     for body in IMPOSSIBLE:
         status, content = decide(client, bearer, 1, **body)
         assert code((status, content)) == (422, "invalid_request"), body
@@ -98,7 +91,7 @@ def test_impossible_requests_are_explained_without_their_content(
     assert "private" not in answer.text
 
 
-def test_nothing_without_a_token(client: TestClient) -> None:
+def test_nothing_without_a_token(client):
     for headers in ({}, {"Authorization": "Bearer no"}, {"Authorization": "no"}):
         for path in ("/api/v1/leases", "/api/v1/items/1/decisions"):
             body = {"lease_token": "t", "label": 1} if "decisions" in path else None
@@ -107,9 +100,7 @@ def test_nothing_without_a_token(client: TestClient) -> None:
             assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_lookers_on_see_the_queue_and_lease_nothing(
-    client: TestClient, engine: Engine, bearer: Headers, fill: Fill
-) -> None:
+def test_lookers_on_see_the_queue_and_lease_nothing(client, engine, bearer, fill):
     fill(2)
     for role in ("auditor", "ops", "admin"):
         headers = bearer_of(engine, accounts.create_moderator(engine, role, role))
@@ -127,9 +118,7 @@ def test_lookers_on_see_the_queue_and_lease_nothing(
     assert code((answer.status_code, answer.json())) == (403, "forbidden")
 
 
-def test_without_tables_it_lives_and_is_not_ready(
-    client: TestClient, path_server: EmbeddedServer
-) -> None:
+def test_without_tables_it_lives_and_is_not_ready(client, path_server):
     assert client.get("/livez").json() == client.get("/readyz").json() == {"status": "ok"}
     bare = connect(path_server.url("without_tables"))
     with TestClient(create_app(bare)) as client:
@@ -139,14 +128,7 @@ def test_without_tables_it_lives_and_is_not_ready(
     assert code((answer.status_code, answer.json())) == (503, "database_unavailable")
 
 
-def test_a_sample_and_an_audit_cannot_be_left_out(
-    client: TestClient,
-    engine: Engine,
-    ann: Moderator,
-    bearer: dict[str, str],
-    new_item: Callable[..., NewItem],
-    day: date,
-) -> None:
+def test_a_sample_and_an_audit_cannot_be_left_out(client, engine, ann, bearer, new_item, day):
     intake.enqueue(engine, [new_item("a", reason="random_slice")], day)
     everything = ["uncertainty", "toxicity", "hybrid", "random_slice", "audit"]
     changes.save_preferences(engine, ann.id, {"opt_outs": everything})

@@ -1,12 +1,9 @@
 import re
 from collections.abc import Callable
-from datetime import date
-from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
@@ -16,7 +13,6 @@ from modwatch.review.log import verification
 from modwatch.review.log.labels import current_labels
 from modwatch.review.people import access_tokens, accounts
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 
 Fill = Callable[[int], None]
 
@@ -44,7 +40,7 @@ def shown(page: httpx.Response) -> str | None:
     return found[1] if found else None
 
 
-def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day: date) -> None:
+def test_a_shift(client, token, engine, fill, day):
     fill(3)
     assert "Access token" in client.get("/").text
     page = log_in(client, token)
@@ -68,7 +64,7 @@ def test_a_shift(client: TestClient, token: str, engine: Engine, fill: Fill, day
     assert "Access token" in page.text
 
 
-def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: Fill) -> None:
+def test_cookies_are_for_this_site_alone(client, token, fill):
     fill(1)
     form = fields(client.get("/"))
     answer = client.post("/login", data={"token": token, **form}, follow_redirects=False)
@@ -87,9 +83,7 @@ def test_cookies_are_for_this_site_alone(client: TestClient, token: str, fill: F
         assert token not in cookie
 
 
-def test_double_clicks_and_conflicts_are_reported_kindly(
-    client: TestClient, token: str, engine: Engine, fill: Fill, day: date
-) -> None:
+def test_double_clicks_and_conflicts_are_reported_kindly(client, token, engine, fill, day):
     fill(2)
     page = log_in(client, token)
     assert shown(verdict(client, page, "1")) == "c1"
@@ -105,7 +99,7 @@ def test_double_clicks_and_conflicts_are_reported_kindly(
     assert "Nothing was lost" in notice(verdict(client, changed_mind, "1"))
 
 
-def test_lookers_on_are_served_nothing(client: TestClient, engine: Engine, fill: Fill) -> None:
+def test_lookers_on_are_served_nothing(client, engine, fill):
     fill(1)
     assert "Ask an admin" in (wrong := log_in(client, "wrong")).text
     assert wrong.status_code == 401
@@ -129,9 +123,9 @@ def test_lookers_on_are_served_nothing(client: TestClient, engine: Engine, fill:
     ids=str,
 )
 def test_why_it_was_sent_is_reported_where_nothing_is_compared(
-    engine: Engine, token: str, new_item: Callable[..., NewItem], day: date,
-    item: dict[str, Any], shows: bool, told: bool,
-) -> None:  # fmt: skip
+    engine, token, new_item, day,
+    item, shows, told
+):  # fmt: skip
     sent = new_item("c0", prob=0.4, uncertainty=0.24, **item)
     intake.enqueue(engine, [sent], day, kinds=[sent.kind])
     options = ConsoleOptions(show_reasons=True) if shows else ConsoleOptions()
@@ -143,7 +137,7 @@ def test_why_it_was_sent_is_reported_where_nothing_is_compared(
     assert ("40%" in page) == told
 
 
-def test_any_lease_cookie_is_survived(client: TestClient, token: str, fill: Fill) -> None:
+def test_any_lease_cookie_is_survived(client, token, fill):
     fill(9)
     log_in(client, token)
     session = client.cookies[SESSION_COOKIE]

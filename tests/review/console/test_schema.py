@@ -2,13 +2,12 @@
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, MutableMapping
-from datetime import UTC, date, datetime
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import schemathesis
-from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from posting import post
@@ -24,7 +23,6 @@ from modwatch.review.people import access_tokens, accounts
 from modwatch.review.people.accounts import ROLE_SCOPES, Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
-from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import review_item
 from review.labelling import label
 
@@ -60,7 +58,7 @@ CHECKS: list[Any] = [
 
 
 @pytest.fixture(scope="module")
-def operations(session_engine: Engine) -> list[Described]:
+def operations(session_engine):
     """What there is, and requests of it; to make those takes longer than to send them."""
     schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", create_app(session_engine))
     found = [result.ok() for result in schema.get_all_operations()]
@@ -68,9 +66,7 @@ def operations(session_engine: Engine) -> list[Described]:
 
 
 @pytest.fixture
-def in_use(
-    engine: Engine, new_item: Callable[..., NewItem], day: date, ann: Moderator, ben: Moderator
-) -> None:
+def in_use(engine, new_item, day, ann, ben):
     """A queue in which some of everything has happened."""
     items = [new_item(f"c{i}", i + 1, text=f"{PRIVATE} {i}") for i in range(400)]
     intake.enqueue(engine, items, day)
@@ -94,7 +90,7 @@ def in_use(
     post(engine, OutboxMessage(payload={"text": PRIVATE}, **message), ["c"])
 
 
-def test_the_description_is_whole(app: FastAPI) -> None:
+def test_the_description_is_whole(app):
     operations = app.openapi()["paths"]
     assert len(operations) > 30
     for path, methods in operations.items():
@@ -120,9 +116,7 @@ def test_the_description_is_whole(app: FastAPI) -> None:
         for role in ROLE_SCOPES
     ],
 )
-def test_answers_are_as_described(
-    engine: Engine, app: FastAPI, operations: list[Described], in_use: None, role: str
-) -> None:
+def test_answers_are_as_described(engine, app, operations, in_use, role):
     person = accounts.create_moderator(engine, f"the {role}", role)
     seen: dict[str, set[int]] = defaultdict(set)
     with get_client(app) as client:

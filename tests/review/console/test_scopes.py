@@ -1,19 +1,13 @@
 """Who may open which endpoint; a new one without a declared scope fails here."""
 
-from collections.abc import Callable
-from datetime import date
-
 import httpx
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import access_tokens, accounts, sessions
 from modwatch.review.people.accounts import ROLE_SCOPES
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import endpoints
 
 SECRET_TEXT = "a comment that nobody else may read"
@@ -94,14 +88,12 @@ BODY = {
 QUERY = {"first": "2026-01-01", "last": "2026-01-01", "channel": "c"}
 
 
-def test_every_endpoint_has_a_declared_scope(app: FastAPI) -> None:
+def test_every_endpoint_has_a_declared_scope(app):
     assert set(endpoints(app.routes)) - listed(OF_OTHERS) == set(ENDPOINTS)
 
 
 @pytest.mark.parametrize("role", ROLE_SCOPES)
-def test_roles_and_endpoints(
-    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date, role: str
-) -> None:
+def test_roles_and_endpoints(engine, stranger, new_item, day, role):
     intake.enqueue(engine, [new_item("secret-id", text=SECRET_TEXT)], day)
     person = accounts.create_moderator(engine, f"the-{role}", role)
     token = access_tokens.issue_token(engine, person.id)
@@ -123,7 +115,7 @@ def test_roles_and_endpoints(
                 assert answer.json()["error"]["code"] == "forbidden", where
 
 
-def test_no_one_gets_in(engine: Engine, stranger: TestClient) -> None:
+def test_no_one_gets_in(engine, stranger):
     for method, path in ENDPOINTS:
         answer = ask(stranger, method, path, "wrong", "wrong")
         if path.startswith("/api/"):

@@ -1,6 +1,5 @@
 import re
 from collections.abc import Callable
-from datetime import date
 
 import pytest
 from databases import tamper
@@ -11,7 +10,6 @@ from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.log import verification
 from modwatch.review.people import access_tokens, accounts, changes, sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake
 from modwatch.review.queue.items import NewItem
 from review.console.visiting import hidden, plain
@@ -28,9 +26,7 @@ def come_in(engine: Engine, visitor: TestClient, name: str, role: str) -> dict[s
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_a_comment_is_found_and_its_history_reported(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_a_comment_is_found_and_its_history_reported(engine, visitor, ann, new_item, day):
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann, 1, policy_code="threat", note="an open threat")
     come_in(engine, visitor, "cora", "lead")
@@ -49,9 +45,7 @@ def test_a_comment_is_found_and_its_history_reported(
     assert visitor.get("/items/77").status_code == 404
 
 
-def test_older_ones_come_on_the_next_page(
-    engine: Engine, visitor: TestClient, new_item: New, day: date
-) -> None:
+def test_older_ones_come_on_the_next_page(engine, visitor, new_item, day):
     intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(60)], day)
     come_in(engine, visitor, "cora", "admin")
     page = visitor.get("/search")
@@ -73,9 +67,7 @@ def test_older_ones_come_on_the_next_page(
         assert re.search(r"<details[^>]*>\s*<summary>Show text", page.text)
 
 
-def test_a_lead_corrects_once(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_a_lead_corrects_once(engine, visitor, ann, new_item, day):
     intake.enqueue(engine, [new_item("a")], day)
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
@@ -90,9 +82,7 @@ def test_a_lead_corrects_once(
     assert wrong.status_code == 422
 
 
-def test_a_conflict_tells_what_has_changed(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_a_conflict_tells_what_has_changed(engine, visitor, ann, new_item, day):
     intake.enqueue(engine, [new_item("a")], day)
     item = label_next(engine, ann, 1).item_id
     come_in(engine, visitor, "cora", "lead")
@@ -112,9 +102,7 @@ def test_a_conflict_tells_what_has_changed(
 
 
 @pytest.mark.parametrize("role", ["auditor", "admin"])
-def test_the_log_is_pulled_and_exported(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date, role: str
-) -> None:
+def test_the_log_is_pulled_and_exported(engine, visitor, ann, new_item, day, role):
     intake.enqueue(engine, [new_item("a")], day)
     label_next(engine, ann, note="=private()")
     headers = come_in(engine, visitor, "them", role)
@@ -141,9 +129,7 @@ def test_the_log_is_pulled_and_exported(
     assert {item.actor for item in taken} == {"them"}
 
 
-def test_who_works_some_queues_or_is_served_items_exports_nothing(
-    engine: Engine, visitor: TestClient
-) -> None:
+def test_who_works_some_queues_or_is_served_items_exports_nothing(engine, visitor):
     for name, role in (("cora", "lead"), ("odo", "auditor")):
         headers = come_in(engine, visitor, name, role)
         if role == "auditor":
@@ -154,9 +140,7 @@ def test_who_works_some_queues_or_is_served_items_exports_nothing(
         assert "records/export" not in visitor.get("/records").text
 
 
-def test_the_log_is_checked_on_demand(
-    engine: Engine, visitor: TestClient, ann: Moderator, new_item: New, day: date
-) -> None:
+def test_the_log_is_checked_on_demand(engine, visitor, ann, new_item, day):
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann)
     headers = come_in(engine, visitor, "odo", "auditor")

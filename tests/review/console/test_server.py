@@ -5,7 +5,6 @@ import sys
 
 import httpx
 import pytest
-from sqlalchemy import Engine
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import StackError
@@ -27,7 +26,7 @@ def free_port() -> int:
 
 @pytest.mark.soak  # `attacks/test_killed_database.py` ends the program's console
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_stopped(queue_url: str, end: signal.Signals) -> None:
+def test_it_serves_until_it_is_stopped(queue_url, end):
     port = free_port()
     with subprocess.Popen(
         [sys.executable, "-c", SERVE, queue_url, str(port)],
@@ -42,12 +41,12 @@ def test_it_serves_until_it_is_stopped(queue_url: str, end: signal.Signals) -> N
         assert process.wait(timeout=30) in (-end, 1)
 
 
-def test_a_taken_port_is_named(engine: Engine) -> None:
+def test_a_taken_port_is_named(engine):
     with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(StackError, match=f"127.0.0.1:{port}"):
             serve("127.0.0.1", port, engine)
 
 
-def test_a_signal_before_the_start_ends_it(engine: Engine) -> None:
+def test_a_signal_before_the_start_ends_it(engine):
     serve("127.0.0.1", free_port(), engine, came=[signal.SIGTERM])

@@ -1,18 +1,16 @@
 """Come in and go."""
 
 import re
-from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import passwords
-from modwatch.review.people.accounts import Moderator
 
 PASSWORD = "a long pass phrase"
 
@@ -22,7 +20,7 @@ def fields(page: httpx.Response) -> dict[str, str]:
 
 
 @pytest.fixture
-def known(engine: Engine, ann: Moderator, fast_hashes: None) -> Moderator:
+def known(engine, ann, fast_hashes):
     passwords.set_password(engine, ann.id, PASSWORD)
     return ann
 
@@ -32,7 +30,7 @@ def log_in(client: TestClient, password: str = PASSWORD, go_on: str = "") -> htt
     return client.post("/login", data={**form, "pseudonym": "ann", "password": password})
 
 
-def test_by_name_and_password_to_our_own_pages_alone(client: TestClient, known: Moderator) -> None:
+def test_by_name_and_password_to_our_own_pages_alone(client, known):
     for asked, reached in (
         ("preferences", "/preferences"),
         ("https://elsewhere.invalid", "/"),
@@ -48,9 +46,7 @@ def test_by_name_and_password_to_our_own_pages_alone(client: TestClient, known: 
     assert client.get("/login", follow_redirects=False).status_code == 303
 
 
-def test_a_wrong_password_says_nothing_of_the_name_and_how_long_to_wait(
-    client: TestClient, known: Moderator
-) -> None:
+def test_a_wrong_password_says_nothing_of_the_name_and_how_long_to_wait(client, known):
     for _ in range(5):
         answer = log_in(client, "wrong")
         assert answer.status_code == 401
@@ -61,7 +57,7 @@ def test_a_wrong_password_says_nothing_of_the_name_and_how_long_to_wait(
     assert re.search(r"Wait \d+ minute", answer.text)
 
 
-def test_a_page_leads_to_the_log_in_and_back(client: TestClient, known: Moderator) -> None:
+def test_a_page_leads_to_the_log_in_and_back(client, known):
     page = client.get("/preferences")
     assert page.url.path == "/login"
     form = {**fields(page), "pseudonym": "ann", "password": PASSWORD}
@@ -74,7 +70,7 @@ def test_a_page_leads_to_the_log_in_and_back(client: TestClient, known: Moderato
     assert client.get("/oidc/start").status_code == client.get("/oidc/callback").status_code == 404
 
 
-def test_a_session_in_use_is_replaced(engine: Engine, known: Moderator) -> None:
+def test_a_session_in_use_is_replaced(engine, known):
     with TestClient(create_app(engine)) as client:
         log_in(client)
         first = client.cookies[SESSION_COOKIE]
@@ -93,9 +89,7 @@ def test_a_session_in_use_is_replaced(engine: Engine, known: Moderator) -> None:
         assert client.get("/day").url.path == "/login"
 
 
-def test_the_password_is_changed_and_every_session_ends(
-    client: TestClient, known: Moderator
-) -> None:
+def test_the_password_is_changed_and_every_session_ends(client, known):
     log_in(client)
     csrf = re.findall(r'name="csrf" value="(\w+)"', client.get("/preferences").text)[0]
     form = {"csrf": csrf, "old": "wrong", "new": "another pass phrase"}
@@ -108,16 +102,14 @@ def test_the_password_is_changed_and_every_session_ends(
 
 
 @pytest.fixture
-def below(engine: Engine) -> Iterator[TestClient]:
+def below(engine):
     outer = FastAPI()
     outer.mount("/modwatch", create_app(engine))
     with TestClient(outer) as client:
         yield client
 
 
-def test_it_works_below_a_path(
-    below: TestClient, known: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_it_works_below_a_path(below, known, fill):
     fill(2)
     page = below.get("/modwatch/preferences")
     assert page.url.path == "/modwatch/login"

@@ -1,13 +1,10 @@
 """Come in through an identity provider."""
 
 import threading
-from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions
@@ -17,7 +14,7 @@ from review.people.conftest import CLIENT_ID, CLIENT_SECRET, FakeProvider
 
 
 @pytest.fixture
-def fake() -> Iterator[Any]:
+def fake():
     with FakeProvider() as provider:
         thread = threading.Thread(target=provider.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -27,7 +24,7 @@ def fake() -> Iterator[Any]:
 
 
 @pytest.fixture
-def client(engine: Engine, fake: Any) -> Iterator[TestClient]:
+def client(engine, fake):
     oidc = OidcOptions(
         issuer=fake.issuer,
         client_id=CLIENT_ID,
@@ -44,7 +41,7 @@ def start(client: TestClient) -> httpx.Response:
     return client.get("/oidc/start", follow_redirects=False)
 
 
-def test_in_and_on(client: TestClient, fake: Any) -> None:
+def test_in_and_on(client, fake):
     assert "Sign in with your organisation" in client.get("/login").text
     began = start(client)
     assert "SameSite=lax" in began.headers["set-cookie"]  # it comes back from another site
@@ -58,7 +55,7 @@ def test_in_and_on(client: TestClient, fake: Any) -> None:
     assert "person-" in client.get("/").text
 
 
-def test_an_answer_that_was_not_asked_for_opens_nothing(client: TestClient, fake: Any) -> None:
+def test_an_answer_that_was_not_asked_for_opens_nothing(client, fake):
     code, state = fake.visit(start(client).headers["location"], role="mods")
     client.cookies.clear()  # another browser
     page = client.get("/oidc/callback", params={"code": code, "state": state})
@@ -67,13 +64,13 @@ def test_an_answer_that_was_not_asked_for_opens_nothing(client: TestClient, fake
 
 
 @pytest.mark.parametrize("query", [{}, {"error": "access_denied"}, {"code": "x", "state": "y"}])
-def test_whatever_comes_back_is_survived(client: TestClient, query: dict[str, str]) -> None:
+def test_whatever_comes_back_is_survived(client, query):
     start(client)
     assert (
         "Sign-in with your organisation failed" in client.get("/oidc/callback", params=query).text
     )
 
 
-def test_a_provider_that_is_down_is_reported_kindly(client: TestClient, fake: Any) -> None:
+def test_a_provider_that_is_down_is_reported_kindly(client, fake):
     fake.configuration = {"issuer": "https://elsewhere.invalid"}
     assert "Sign-in with your organisation failed" in client.get("/oidc/start").text

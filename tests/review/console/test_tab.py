@@ -4,19 +4,16 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from databases import execute
-from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 from tabs import Tab
 
 from modwatch.review.console.request_context import csrf_of
 from modwatch.review.people import accounts, sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, leases, metrics
 
 Fill = Callable[[int], None]
 
 
-def test_what_was_left_is_had_again(tab: Tab, fill: Fill, engine: Engine) -> None:
+def test_what_was_left_is_had_again(tab, fill, engine):
     fill(4)
     held = tab.hold(2)
     assert tab.post("/leave", held=held).status_code == 204
@@ -29,9 +26,7 @@ def test_what_was_left_is_had_again(tab: Tab, fill: Fill, engine: Engine) -> Non
     assert [one["item_id"] for one in lost] == [one["item_id"] for one in held]
 
 
-def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
-    tab: Tab, fill: Fill, engine: Engine
-) -> None:
+def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(tab, fill, engine):
     fill(2)
     held, proof = tab.hold(2), csrf_of(tab.session)
     new = sessions.rotate_session(engine, tab.session, timedelta(0))
@@ -44,9 +39,7 @@ def test_leases_and_a_proof_hold_under_a_new_token_of_their_session(
     assert metrics.counts(engine).leased == 1
 
 
-def test_what_was_handed_to_a_lead_is_not_had_again(
-    tab: Tab, client: TestClient, fill: Fill, engine: Engine, ann: Moderator
-) -> None:
+def test_what_was_handed_to_a_lead_is_not_had_again(tab, client, fill, engine, ann):
     fill(1)
     held = tab.hold()
     deciding.escalate(
@@ -60,13 +53,13 @@ def test_what_was_handed_to_a_lead_is_not_had_again(
     assert lea.hold(1, [{**held[0], "lease_token": taken.token}]) != []
 
 
-def test_a_tab_of_an_earlier_version_has_its_items_again(tab: Tab, fill: Fill) -> None:
+def test_a_tab_of_an_earlier_version_has_its_items_again(tab, fill):
     fill(1)
     held = tab.hold()
     assert tab.hold(0, [{**held[0], "ticket": "of the version before"}]) != []
 
 
-def test_a_session_that_ended_is_reported_as_json(tab: Tab, engine: Engine, fill: Fill) -> None:
+def test_a_session_that_ended_is_reported_as_json(tab, engine, fill):
     fill(1)
     execute(engine, "UPDATE moderator SET disabled_at = now()")
     headers = {"Cookie": f"modwatch_session={tab.session}", "X-Modwatch-Fragment": "1"}
@@ -74,9 +67,7 @@ def test_a_session_that_ended_is_reported_as_json(tab: Tab, engine: Engine, fill
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "access_denied")
 
 
-def test_those_who_do_not_decide_hold_nothing(
-    client: TestClient, engine: Engine, fill: Fill
-) -> None:
+def test_those_who_do_not_decide_hold_nothing(client, engine, fill):
     fill(1)
     for role in ("auditor", "ops", "admin"):
         person = accounts.create_moderator(engine, role, role)

@@ -6,12 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import accounts, changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import intake, leases
@@ -26,13 +23,13 @@ NAMES = ("ann-the-first", "ben-the-second", "cai-the-third")
 
 
 @pytest.fixture
-def lead(engine: Engine, visitor: TestClient, cora: Moderator) -> TestClient:
+def lead(engine, visitor, cora):
     visitor.cookies.set(SESSION_COOKIE, session_of(engine, cora))
     return visitor
 
 
 @pytest.fixture
-def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
+def overturned(engine, new_item):
     """Let n comments be labelled toxic by one person, and not toxic by two others."""
 
     def put(n: int, day: date = TODAY, **fields: Any) -> None:
@@ -56,9 +53,7 @@ def overturned(engine: Engine, new_item: Make) -> Callable[..., None]:
     return put
 
 
-def test_rates_from_thirty_confirmed_labels_on(
-    engine: Engine, lead: TestClient, overturned: Callable[..., None]
-) -> None:
+def test_rates_from_thirty_confirmed_labels_on(engine, lead, overturned):
     overturned(29)
     page = lead.get("/lead/errors")
     assert page.status_code == 200
@@ -76,9 +71,7 @@ def test_rates_from_thirty_confirmed_labels_on(
     assert "insufficient" not in response
 
 
-def test_it_opens_on_the_newest_weeks_that_have_labels(
-    lead: TestClient, overturned: Callable[..., None]
-) -> None:
+def test_it_opens_on_the_newest_weeks_that_have_labels(lead, overturned):
     day = TODAY - timedelta(400)
     overturned(3, day)
     assert "too few confirmed labels (3)" in plain(page := lead.get("/lead/errors"))
@@ -87,9 +80,7 @@ def test_it_opens_on_the_newest_weeks_that_have_labels(
     assert f'name="first" value="{monday}"' in page.text
 
 
-def test_no_one_is_named(
-    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
-) -> None:
+def test_no_one_is_named(engine, lead, cora, overturned):
     overturned(31)
     days = {"first": str(TODAY), "last": str(TODAY)}
     response = [lead.get("/lead/errors").text]
@@ -107,9 +98,7 @@ def test_no_one_is_named(
         assert "/items/" not in item
 
 
-def test_no_view_ranks_people_below_the_minimum(
-    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
-) -> None:
+def test_no_view_ranks_people_below_the_minimum(engine, lead, cora, overturned):
     """Twenty-nine answers of each to gold comments, and as many retests, are no figure."""
     overturned(29)
     panel = [
@@ -157,9 +146,9 @@ def rows_of(found: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_texts_are_hidden_from_who_wants_them_so_or_holds_the_comment(
-    engine: Engine, lead: TestClient, cora: Moderator, new_item: Make,
-    overturned: Callable[..., None],
-) -> None:  # fmt: skip
+    engine, lead, cora, new_item,
+    overturned
+):  # fmt: skip
     overturned(1)
     page = lead.get("/lead/errors", headers={"Accept-Language": "de"})
     assert "zu wenige bestätigte Labels (1)" in plain(page)
@@ -175,9 +164,7 @@ def test_texts_are_hidden_from_who_wants_them_so_or_holds_the_comment(
     assert lead.get("/api/v1/lead/overturned", params=days).json() == {"labels": [], "more": False}
 
 
-def test_a_lead_of_some_queues_reads_of_these(
-    engine: Engine, lead: TestClient, cora: Moderator, overturned: Callable[..., None]
-) -> None:
+def test_a_lead_of_some_queues_reads_of_these(engine, lead, cora, overturned):
     overturned(1)
     page = lead.get("/lead/errors", params={"queue": "general"})
     assert '<option value="general" selected>' in page.text
@@ -193,7 +180,7 @@ def test_a_lead_of_some_queues_reads_of_these(
         assert '<option value="general"' not in page.text
 
 
-def test_periods_and_no_labels_in_them(lead: TestClient) -> None:
+def test_periods_and_no_labels_in_them(lead):
     response = plain(lead.get("/lead/errors"))
     assert "All queues too few confirmed labels (0)" in response
     assert "No overturned labels in this period" in response

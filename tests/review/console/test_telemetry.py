@@ -1,12 +1,12 @@
 """What Prometheus reads."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from databases import execute
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event
+from sqlalchemy import event
 
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
@@ -18,14 +18,12 @@ Fill = Callable[[int], None]
 
 
 @pytest.fixture
-def fresh(engine: Engine) -> Iterator[TestClient]:
+def fresh(engine):
     with TestClient(create_app(engine, ConsoleOptions(metrics_age=timedelta()))) as client:
         yield client
 
 
-def test_figures_of_the_queue(
-    fresh: TestClient, scraper: dict[str, str], engine: Engine, fill: Fill
-) -> None:
+def test_figures_of_the_queue(fresh, scraper, engine, fill):
     fill(3)
     ann = accounts.create_moderator(engine, "ann", "moderator")
     lease = held(engine, ann)
@@ -47,18 +45,14 @@ def test_figures_of_the_queue(
     )
 
 
-def test_they_are_for_those_who_may(
-    client: TestClient, scraper: dict[str, str], bearer: dict[str, str]
-) -> None:
+def test_they_are_for_those_who_may(client, scraper, bearer):
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=bearer).status_code == 403
     assert client.get("/metrics", headers=scraper).status_code == 200
     assert client.get("/api/v1/queue", headers=scraper).status_code == 403  # that token alone
 
 
-def test_scrapes_are_cheap_and_addresses_make_no_labels(
-    client: TestClient, scraper: dict[str, str], engine: Engine
-) -> None:
+def test_scrapes_are_cheap_and_addresses_make_no_labels(client, scraper, engine):
     asked: list[str] = []
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
     for n in range(20):

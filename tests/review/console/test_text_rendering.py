@@ -16,7 +16,7 @@ def without_marks(page: str) -> str:
 
 
 @given(TEXTS.map("".join))
-def test_nothing_that_is_seen_is_lost_and_nothing_that_turns_text_is_left(text: str) -> None:
+def test_nothing_that_is_seen_is_lost_and_nothing_that_turns_text_is_left(text):
     shown = mark_invisible(text)
     left = without_marks(shown)
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", shown)
@@ -26,12 +26,12 @@ def test_nothing_that_is_seen_is_lost_and_nothing_that_turns_text_is_left(text: 
     assert [sign for sign in seen if sign in kept] == kept
 
 
-def test_joiners_stay_where_they_belong() -> None:
+def test_joiners_stay_where_they_belong():
     assert mark_invisible("می\u200cخواهم") == "می\u200cخواهم"
     assert "ZWNJ" in mark_invisible("pass\u200cword")
 
 
-def test_long_runs_are_counted() -> None:
+def test_long_runs_are_counted():
     assert "×40" in mark_invisible("\u200b" * 40)
 
 
@@ -39,7 +39,7 @@ RUNS = st.tuples(st.sampled_from(["ab", "a ", " ", "\n", "b\n", "<"]), st.intege
 
 
 @given(st.lists(RUNS, min_size=1, max_size=20))
-def test_a_fold_loses_nothing(runs: list[tuple[str, int]]) -> None:
+def test_a_fold_loses_nothing(runs):
     text = "".join(signs * times for signs, times in runs)
     parts = fold(text)
     whole = html.unescape("".join([parts.head, *parts.rest]))
@@ -48,11 +48,11 @@ def test_a_fold_loses_nothing(runs: list[tuple[str, int]]) -> None:
     assert len(parts.head) < 5 * 5_001
 
 
-def test_usual_comments_are_not_folded() -> None:
+def test_usual_comments_are_not_folded():
     assert fold("x" * 5_000).rest == ()
     assert fold("x" * 5_001).rest
     assert fold("\n" * 300).rest
 
 
-def test_an_excerpt_is_one_line() -> None:
+def test_an_excerpt_is_one_line():
     assert excerpt("one\n two " + "x" * 200) == "one two " + "x" * 71 + "…"

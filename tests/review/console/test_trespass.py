@@ -4,13 +4,11 @@ Which role opens which endpoint is in `test_scopes.py`.
 """
 
 import re
-from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import httpx
 from databases import execute, scalar, unguarded
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
@@ -23,13 +21,10 @@ from modwatch.review.people import accounts
 from modwatch.review.people.groups import SMALLEST_DRAW, counted_groups
 from modwatch.review.people.sessions import authenticate
 from modwatch.review.queue import metrics
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import by_cookie, everything, routes_of, rows, session_of, used
 
 
-def test_forged_forms_change_nothing(
-    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_forged_forms_change_nothing(engine, app, stranger, new_item, day):
     """Every endpoint that changes something, with every proof but the right one."""
     who = used(engine, new_item, day)
     sessions = {role: session_of(engine, who[role]) for role in ("moderator", "lead", "admin")}
@@ -93,8 +88,8 @@ GROUP = "quillfeather"
 
 
 def test_no_answer_tells_an_auditor_a_score_or_anybody_a_group(
-    engine: Engine, app: FastAPI, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+    engine, app, stranger, new_item, day
+):
     """Neither the model's view nor why an item was sent, in any answer to whatever they may ask.
 
     What figures of groups tell is in `tests/monitoring/measurements/test_group_inference.py`.
@@ -132,9 +127,7 @@ def choose(engine: Engine) -> None:
     assert all(GROUP in counted for counted in counted_groups(engine).values())
 
 
-def test_no_export_event_or_table_of_labels_has_a_group(
-    engine: Engine, stranger: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_no_export_event_or_table_of_labels_has_a_group(engine, stranger, new_item, day):
     who = used(engine, new_item, day)
     session = session_of(engine, who["moderator"])
     form = {"csrf": csrf_of(session), "group": GROUP}

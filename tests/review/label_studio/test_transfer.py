@@ -22,7 +22,6 @@ from modwatch.review.label_studio import transfer as label_studio
 from modwatch.review.label_studio.tasks import LABELS
 from modwatch.review.label_studio.transfer import Imported, export_tasks, import_tasks
 from modwatch.review.log import labels, verification
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from modwatch.review.queue.comments import REASONS
 from modwatch.review.queue.deciding import undo
@@ -70,7 +69,7 @@ def everything(engine: Engine) -> dict[str, list[str]]:
     }
 
 
-def test_a_task_without_labels_waits(engine: Engine, ann: Moderator) -> None:
+def test_a_task_without_labels_waits(engine, ann):
     done = load(engine, task(parent_text="before", language="en", platform="forum"))
     assert (counts(done), done.refused) == ((1, 0, 0, 0, 0, 0), {})
     assert done.account == Account(read=1, places=Counter(used=1))
@@ -83,7 +82,7 @@ def test_a_task_without_labels_waits(engine: Engine, ann: Moderator) -> None:
     assert (lease.item.language, lease.item.platform) == ("en", "forum")
 
 
-def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine: Engine) -> None:
+def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine):
     done = load(engine, task("c1", annotation()), task("c2", annotation("NOT TOXIC ", {"id": 8})))
     assert (done.items, done.labels) == (2, 2)
     first, second = sorted(rows(engine, decision), key=lambda row: row["comment_id"])
@@ -100,14 +99,14 @@ def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine: Engine) 
     assert list(labels.current_labels(engine, DAY)) == []  # in no estimate of the day
 
 
-def test_a_task_on_which_people_differ_goes_to_a_lead(engine: Engine, ben: Moderator) -> None:
+def test_a_task_on_which_people_differ_goes_to_a_lead(engine, ben):
     load(engine, task("c1", annotation(by=1), annotation("Not toxic", by=2)))
     assert [row["status"] for row in rows(engine, review_item)] == ["escalated"]
     lease = held_escalated(engine, ben)
     assert [opinion.label for opinion in lease.opinions] == [1, 0]
 
 
-def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
+def test_the_same_file_again_changes_nothing(engine):
     tasks = [
         task("c1", annotation(), annotation(by=8, created_at=None)),
         task("c2"),
@@ -124,7 +123,7 @@ def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
     assert everything(engine) == before
 
 
-def test_files_add_up(engine: Engine, new_item: Any) -> None:
+def test_files_add_up(engine, new_item):
     intake.enqueue(engine, [new_item("c0", kind="imported")], DAY, kinds=["imported"])
     load(engine, task("c1"), task("c2", annotation()))
     done = load(
@@ -136,7 +135,7 @@ def test_files_add_up(engine: Engine, new_item: Any) -> None:
     assert verification.verify_log(engine).problems == ()
 
 
-def test_two_imports_of_one_file_at_once_are_one(engine: Engine) -> None:
+def test_two_imports_of_one_file_at_once_are_one(engine):
     tasks = [task(f"c{i}", annotation()) for i in range(20)]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: load(engine, *tasks), range(4)))
@@ -144,7 +143,7 @@ def test_two_imports_of_one_file_at_once_are_one(engine: Engine) -> None:
     assert verification.verify_log(engine).problems == ()
 
 
-def test_what_people_here_did_is_left_to_them(engine: Engine, ann: Moderator) -> None:
+def test_what_people_here_did_is_left_to_them(engine, ann):
     load(engine, task("c1"), task("c2"))
     done_here, reading = held(engine, ann), held(engine, ann)
     assert done_here.item.comment_id == "c1"
@@ -157,7 +156,7 @@ def test_what_people_here_did_is_left_to_them(engine: Engine, ann: Moderator) ->
         label(engine, ann, reading, 0)
 
 
-def test_a_ground_truth_is_a_gold_comment(engine: Engine) -> None:
+def test_a_ground_truth_is_a_gold_comment(engine):
     toxic = annotation(ground_truth=True)
     other = annotation("Not toxic", ground_truth=True)
     done = load(engine, task("c1", toxic), task("c2", other, annotation()))
@@ -228,9 +227,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-def test_tasks_are_refused_by_number_and_reason_and_the_rest_imported(
-    engine: Engine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tasks_are_refused_by_number_and_reason_and_the_rest_imported(engine, caplog):
     """A file with every fault: the numbers of the tasks are listed by reason."""
     expected: dict[str, list[int]] = {}
     for number, (_, reason) in enumerate(REFUSED, start=2):
@@ -257,14 +254,14 @@ CONVERTED: list[tuple[dict[str, Any], str, object]] = [
 ]
 
 
-def test_values_are_converted_as_those_of_the_daily_job() -> None:
+def test_values_are_converted_as_those_of_the_daily_job():
     for change, column, stored in CONVERTED:
         content = json.dumps([task(**{"comment_id": "c1"} | change)]).encode()
         (read,) = label_studio_tasks.read_tasks(content, day=None, first_day=DAY).tasks
         assert getattr(read, column) == stored
 
 
-def test_an_annotation_that_is_exported_twice_is_one(engine: Engine) -> None:
+def test_an_annotation_that_is_exported_twice_is_one(engine):
     twice = [annotation(), annotation(), annotation(by={"id": 7}, created_at="2026-01-04T00:00Z")]
     twice += [annotation(by="8", lead_time=float("nan")), annotation(by=8.0, lead_time="2")]
     done = load(engine, task("c1", *twice))
@@ -275,7 +272,7 @@ def test_an_annotation_that_is_exported_twice_is_one(engine: Engine) -> None:
     assert (load(engine, task("c2", *truths)).gold, len(rows(engine, decision))) == (1, 2)
 
 
-def test_a_task_that_is_in_the_file_twice_is_one(engine: Engine) -> None:
+def test_a_task_that_is_in_the_file_twice_is_one(engine):
     first, again = annotation(by=1), annotation(by=1, created_at=None, lead_time=9)
     tasks = [task("c1", first), task("c1", again), task("c1", first, again), task("c2"), task("c2")]
     done = load(engine, *tasks)
@@ -284,7 +281,7 @@ def test_a_task_that_is_in_the_file_twice_is_one(engine: Engine) -> None:
     assert load(engine, *tasks).account == done.account
 
 
-def test_a_valid_task_counts_where_an_earlier_copy_is_refused(engine: Engine) -> None:
+def test_a_valid_task_counts_where_an_earlier_copy_is_refused(engine):
     tasks = [task("c1", annotation(SECRET)), task("c1", annotation()), task("c2", text="caf?")]
     content = json.dumps(tasks).encode().replace(b"caf?", b"caf\xe9")  # bytes that are no text
     done = import_tasks(engine, content, first_day=DAY)
@@ -307,7 +304,7 @@ def is_made(value: Any) -> bool:
 
 
 @given(st.lists(MADE | st.sampled_from(BROKEN) | st.integers() | st.none(), max_size=12))
-def test_every_task_of_a_file_is_accounted_for(values: list[Any]) -> None:
+def test_every_task_of_a_file_is_accounted_for(values):
     file = label_studio_tasks.read_tasks(json.dumps(values).encode(), day=None, first_day=DAY)
     places = file.close().places
     assert places.total() == len(values)
@@ -320,7 +317,7 @@ def test_every_task_of_a_file_is_accounted_for(values: list[Any]) -> None:
     assert {task_.comment_id: task_.number for task_ in file.tasks} == first
 
 
-def test_what_is_no_list_of_tasks_is_refused(engine: Engine) -> None:
+def test_what_is_no_list_of_tasks_is_refused(engine):
     number = b"[" + b"1" * 5_000 + b"]"
     for content in (b"", b"{}", b"x", b"\xff\xfe", deep(100_000), number):
         with pytest.raises(QueueError, match="list of tasks"):
@@ -330,7 +327,7 @@ def test_what_is_no_list_of_tasks_is_refused(engine: Engine) -> None:
         load(engine, minimal, minimal)
 
 
-def test_a_task_with_a_key_twice_is_refused(engine: Engine) -> None:
+def test_a_task_with_a_key_twice_is_refused(engine):
     for part, twice, reason in (
         ('"text":', '"text": "another", "text" :', "malformed_record"),
         ('"data":', '"data" : {}, "data":', "malformed_record"),
@@ -343,13 +340,13 @@ def test_a_task_with_a_key_twice_is_refused(engine: Engine) -> None:
         assert (done.refused, done.labels) == ({reason: [1]}, 0), part
 
 
-def test_completions_of_old_versions_are_annotations(engine: Engine) -> None:
+def test_completions_of_old_versions_are_annotations(engine):
     old = task("c1", annotation(by=3))
     old["completions"] = old.pop("annotations")
     assert load(engine, old).labels == 1
 
 
-def test_a_deep_task_is_read_or_refused(engine: Engine) -> None:
+def test_a_deep_task_is_read_or_refused(engine):
     one = json.dumps(task()).encode()
     for levels in range(900, 1_000, 7):
         content = f'[{{"data": {{"text": {deep(levels).decode()}}}}}]'.encode()
@@ -360,15 +357,13 @@ def test_a_deep_task_is_read_or_refused(engine: Engine) -> None:
         import_tasks(engine, b"[" + one[:-1] + b', "meta": ' + deep(5_000) + b"}]", first_day=DAY)
 
 
-def test_a_file_that_is_too_large_is_refused(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_too_large_is_refused(engine, monkeypatch):
     monkeypatch.setattr(label_studio_tasks, "LARGEST_FILE", 1_000_000)
     with pytest.raises(QueueError, match="larger than 1 MB"):
         import_tasks(engine, (b" " * 1_000 for _ in range(1_001)), first_day=DAY)
 
 
-def test_another_label_or_text_than_before_is_refused(engine: Engine) -> None:
+def test_another_label_or_text_than_before_is_refused(engine):
     load(engine, task("c1", annotation()))
     before = everything(engine)
     more = [annotation("Not toxic", by=9), annotation(by=9, ground_truth=True)]
@@ -378,7 +373,7 @@ def test_another_label_or_text_than_before_is_refused(engine: Engine) -> None:
     assert everything(engine) == before
 
 
-def test_an_account_that_can_log_in_takes_no_labels(engine: Engine) -> None:
+def test_an_account_that_can_log_in_takes_no_labels(engine):
     load(engine, task("c1", annotation()))
     execute(engine, "UPDATE moderator SET disabled_at = NULL")
     with pytest.raises(QueueError, match=r"label-studio-7 .* is enabled; disable it"):
@@ -390,9 +385,7 @@ def exported(engine: Engine, **chosen: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_an_export_holds_the_labels_that_stand(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_an_export_holds_the_labels_that_stand(engine, ann, ben, fill):
     assert exported(engine) == []
     fill(3)
     decide_all(engine, [ann, ben])
@@ -411,7 +404,7 @@ def test_an_export_holds_the_labels_that_stand(
     assert len(third["annotations"]) == 1
 
 
-def test_days_and_kinds_are_chosen(engine: Engine, fill: Fill, new_item: Any) -> None:
+def test_days_and_kinds_are_chosen(engine, fill, new_item):
     fill(2)
     intake.enqueue(engine, [new_item("g", kind="gold")], DAY, kinds=["gold"])
     intake.enqueue(engine, [new_item("c9")], date(2026, 1, 2))
@@ -425,9 +418,7 @@ def test_days_and_kinds_are_chosen(engine: Engine, fill: Fill, new_item: Any) ->
     assert ids(kinds=["gold"]) == ["g"]
 
 
-def test_what_was_exported_can_be_imported(
-    engine: Engine, ann: Moderator, new_item: Any, day: date
-) -> None:
+def test_what_was_exported_can_be_imported(engine, ann, new_item, day):
     hostile = '</script>\u2028\u202e"\\ {{7*7}} =1+1 😀\x01\r\n'
     texts = ("one", "two", "three", hostile)
     intake.enqueue(engine, [new_item(f"c{n}", n, text=words) for n, words in enumerate(texts)], day)
@@ -444,9 +435,7 @@ def test_what_was_exported_can_be_imported(
     assert set(theirs.column("moderator").to_pylist()) == {f"label-studio-{ann.id}"}
 
 
-def test_memory_does_not_grow_with_the_export(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_export(engine, monkeypatch):
     monkeypatch.setattr(label_studio, "_BATCH", 100)
 
     def peak(n: int) -> int:
@@ -462,7 +451,7 @@ def test_memory_does_not_grow_with_the_export(
     assert peak(1_200) < 2 * small
 
 
-def test_the_labelling_configuration_offers_the_labels() -> None:
+def test_the_labelling_configuration_offers_the_labels():
     docs = (Path(__file__).parents[3] / "docs" / "paths.md").read_text("utf-8")
     view = ET.fromstring(docs.partition("```xml\n")[2].partition("```")[0])
     assert [choice.get("value") for choice in view.iter("Choice")] == list(LABELS)
@@ -470,7 +459,7 @@ def test_the_labelling_configuration_offers_the_labels() -> None:
     assert view.find("Choices").get("toName") == "text"  # type: ignore[union-attr]
 
 
-def test_an_import_is_on_record(engine: Engine, ann: Moderator) -> None:
+def test_an_import_is_on_record(engine, ann):
     load(engine, task("c1", annotation(), annotation()), task("c2", text=""), actor_id=ann.id)
     with engine.connect() as connection:
         found = connection.execute(

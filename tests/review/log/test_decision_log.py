@@ -21,7 +21,6 @@ from modwatch.review.log.decision_log import (
     row_hash,
     start_chain,
 )
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import decision_chain, review_item
 from review.labelling import decide_all
 
@@ -45,7 +44,7 @@ def contents(engine: Engine) -> list[dict[str, object]]:
     ]
 
 
-def test_several_decisions_are_appended_at_once(engine: Engine, ann: Moderator, fill: Fill) -> None:
+def test_several_decisions_are_appended_at_once(engine, ann, fill):
     fill(3)
     with engine.begin() as connection:
         done = append(connection, ann.id, contents(engine))
@@ -58,9 +57,7 @@ def test_several_decisions_are_appended_at_once(engine: Engine, ann: Moderator, 
     assert (report.decisions, report.problems) == (3, ())
 
 
-def test_what_was_appended_goes_with_its_transaction(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_what_was_appended_goes_with_its_transaction(engine, ann, fill):
     fill(2)
     with engine.connect() as connection:
         assert append(connection, ann.id, []) == []
@@ -70,7 +67,7 @@ def test_what_was_appended_goes_with_its_transaction(
     assert (report.decisions, report.problems) == (0, ())
 
 
-def test_a_chain_is_begun_once(engine: Engine, ann: Moderator, fill: Fill) -> None:
+def test_a_chain_is_begun_once(engine, ann, fill):
     fill(1)
     decide_all(engine, [ann])
     with engine.begin() as connection:
@@ -78,7 +75,7 @@ def test_a_chain_is_begun_once(engine: Engine, ann: Moderator, fill: Fill) -> No
         assert connection.scalars(select(decision_chain.c.length)).all() == [1]
 
 
-def test_a_decision_keeps_its_note_to_itself(engine: Engine, ann: Moderator, fill: Fill) -> None:
+def test_a_decision_keeps_its_note_to_itself(engine, ann, fill):
     fill(1)
     with engine.begin() as connection:
         (done,) = append(connection, ann.id, [contents(engine)[0] | {"note": "private"}])
@@ -86,7 +83,7 @@ def test_a_decision_keeps_its_note_to_itself(engine: Engine, ann: Moderator, fil
     assert "private" not in repr(done)
 
 
-def test_the_log_is_append_only(engine: Engine, ann: Moderator, fill: Fill) -> None:
+def test_the_log_is_append_only(engine, ann, fill):
     """Not even its owner changes it; what the application may not is in `test_privileges.py`."""
     fill(2)
     decide_all(engine, [ann])
@@ -160,11 +157,11 @@ def in_postgresql(engine: Engine, row: dict[str, object]) -> str:
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(row=ROWS)
-def test_python_and_postgresql_write_the_same(engine: Engine, row: dict[str, object]) -> None:
+def test_python_and_postgresql_write_the_same(engine, row):
     assert in_postgresql(engine, row) == content_of(row)
 
 
-def test_the_edges_are_written_the_same(engine: Engine) -> None:
+def test_the_edges_are_written_the_same(engine):
     for day, seconds in (
         (date(1, 1, 1), -0.0),
         (date(999, 12, 31), 0.1 + 0.2),
@@ -175,7 +172,7 @@ def test_the_edges_are_written_the_same(engine: Engine) -> None:
         assert in_postgresql(engine, row) == content_of(row)
 
 
-def test_every_digit_of_the_seconds_counts() -> None:
+def test_every_digit_of_the_seconds_counts():
     row = dict.fromkeys(COVERED) | {"previous_hash": GENESIS}
     assert row_hash(row | {"seconds": 0.3}) != row_hash(row | {"seconds": 0.1 + 0.2})
 
@@ -206,7 +203,7 @@ STABLE = {
 }
 
 
-def test_the_content_of_an_entry_is_forever() -> None:
+def test_the_content_of_an_entry_is_forever():
     """Logs that were sealed once must verify in later versions."""
     written = (
         '[1, 2, "2026-01-01", "c1", "review", 1, 3, "label", 1, null, null, "né", "6e", '

@@ -30,7 +30,7 @@ NOTES = [
 
 
 @pytest.fixture
-def shift(engine: Engine, ann: Moderator, fill: Fill) -> list[str | None]:
+def shift(engine, ann, fill):
     """Decisions with every note of `NOTES`, and one without; returns the notes."""
     notes = [*NOTES, None]
     fill(len(notes))
@@ -48,7 +48,7 @@ def sheet(parts: Sequence[bytes]) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(b"".join(parts).decode(), newline="")))
 
 
-def test_notes_survive_the_way_through_csv(engine: Engine, shift: list[str | None]) -> None:
+def test_notes_survive_the_way_through_csv(engine, shift):
     parts = list(export(engine, "csv", with_notes=True))
     whole = b"".join(parts).decode()  # as RFC 4180 says
     assert whole.startswith(",".join(schema(with_notes=True).names) + "\r\n")
@@ -65,7 +65,7 @@ def test_notes_survive_the_way_through_csv(engine: Engine, shift: list[str | Non
     assert all(float(row["seconds"]) >= 0 and int(row["position"]) > 0 for row in rows)
 
 
-def test_the_formats_say_the_same(engine: Engine, shift: list[str | None]) -> None:
+def test_the_formats_say_the_same(engine, shift):
     lines = b"".join(export(engine, "jsonl", with_notes=True)).decode().split("\n")
     assert lines.pop() == ""
     rows = [json.loads(line) for line in lines]
@@ -90,7 +90,7 @@ def parquet(parts: object) -> pa.Table:
     return pq.read_table(io.BytesIO(b"".join(parts)))  # type: ignore[call-overload]
 
 
-def test_notes_are_left_out_unless_asked_for(engine: Engine, shift: list[str | None]) -> None:
+def test_notes_are_left_out_unless_asked_for(engine, shift):
     for form in ("csv", "jsonl"):
         whole = b"".join(export(engine, form))  # type: ignore[arg-type]
         assert b"quoted" not in whole
@@ -104,7 +104,7 @@ def test_notes_are_left_out_unless_asked_for(engine: Engine, shift: list[str | N
     assert verify_export(b"".join(export(engine, "jsonl")).splitlines()).problems == ()
 
 
-def test_days_are_chosen(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> None:
+def test_days_are_chosen(engine, ann, ben, fill):
     fill(3)
     decide_all(engine, [ann])
     with unguarded(engine) as connection:
@@ -126,7 +126,7 @@ def test_days_are_chosen(engine: Engine, ann: Moderator, ben: Moderator, fill: F
     assert ids(first=second + timedelta(days=9)) == []
 
 
-def test_an_empty_log_makes_a_file_without_rows(engine: Engine) -> None:
+def test_an_empty_log_makes_a_file_without_rows(engine):
     assert parquet(export(engine, "parquet")).schema == schema()
     assert b"".join(export(engine, "csv")).decode() == ",".join(schema().names) + "\r\n"
     assert b"".join(export(engine, "jsonl")) == b""
@@ -134,9 +134,7 @@ def test_an_empty_log_makes_a_file_without_rows(engine: Engine) -> None:
         export(engine, "xlsx")  # type: ignore[arg-type]
 
 
-def test_one_snapshot_is_read(
-    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_snapshot_is_read(engine, ann, fill, monkeypatch):
     monkeypatch.setattr(module, "_BATCH", 1)
     fill(3)
     decide_one(engine, ann, None)
@@ -147,9 +145,7 @@ def test_one_snapshot_is_read(
     assert len((first + b"".join(parts)).splitlines()) == 2
 
 
-def test_whoever_stops_reading_gives_the_connection_back(
-    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_stops_reading_gives_the_connection_back(engine, ann, fill, monkeypatch):
     monkeypatch.setattr(module, "_BATCH", 1)
     monkeypatch.setattr(module, "ROW_GROUP", 1)
     fill(3)
@@ -174,9 +170,7 @@ FROM generate_series(CAST(:first AS int), :last) AS n
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_memory_does_not_grow_with_the_log(
-    engine: Engine, ann: Moderator, fill: Fill, form: module.Format, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_log(engine, ann, fill, form, monkeypatch):
     monkeypatch.setattr(module, "ROW_GROUP", 300)
     monkeypatch.setattr(module, "_BATCH", 75)
     fill(1)
@@ -196,9 +190,7 @@ def test_memory_does_not_grow_with_the_log(
     assert peak() < 1.5 * small
 
 
-def test_a_row_group_is_handed_out_as_soon_as_it_is_full(
-    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_group_is_handed_out_as_soon_as_it_is_full(engine, ann, fill, monkeypatch):
     monkeypatch.setattr(module, "_BATCH", 2)
     monkeypatch.setattr(module, "ROW_GROUP", 2)
     fill(5)

@@ -2,20 +2,16 @@ from collections.abc import Callable
 from datetime import date
 
 import pyarrow as pa
-from sqlalchemy import Engine
 
 from modwatch.data.lake.schemas import LABELS
 from modwatch.review.log import labels
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from review.labelling import decide_all, held, skip
 
 Fill = Callable[[int], None]
 
 
-def test_standing_labels_come_as_batches(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill, day: date
-) -> None:
+def test_standing_labels_come_as_batches(engine, ann, ben, fill, day):
     fill(5)
     decide_all(engine, [ann, ben])
     batches = list(labels.current_labels(engine, day))
@@ -26,9 +22,7 @@ def test_standing_labels_come_as_batches(
     assert list(labels.current_labels(engine, date(2026, 1, 2))) == []
 
 
-def test_skips_and_items_of_other_kinds_are_no_labels(
-    engine: Engine, ann: Moderator, fill: Fill, day: date, new_item: Callable[..., object]
-) -> None:
+def test_skips_and_items_of_other_kinds_are_no_labels(engine, ann, fill, day, new_item):
     fill(1)
     lease = held(engine, ann)
     skip(engine, ann, lease)

@@ -3,35 +3,32 @@
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterator
 from datetime import date
 
 import pytest
 from databases import execute, owner_url, scalar
 from malformed import ACTIONS, SHAPES, spoil, without_rules
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from modwatch.common.ledger.chain import GENESIS
 from modwatch.review.database import connect
-from modwatch.review.embedded import APPLICATION, EmbeddedServer
+from modwatch.review.embedded import APPLICATION
 from modwatch.review.events import record_event
 from modwatch.review.log.recorded_state import RecordedState
 from modwatch.review.log.verification import verify_log
 from modwatch.review.migrate import upgrade
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.people import accounts, changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 from review.labelling import decide_all
 
 numbers = itertools.count()
 
 
 @pytest.fixture
-def owner(path_server: EmbeddedServer, new_item: Callable[..., NewItem]) -> Iterator[Engine]:
+def owner(path_server, new_item):
     """The owner's engine of a database of its own, with six decisions and no rules."""
     url = path_server.application_url(f"malformed{next(numbers)}")
     upgrade(owner_url(url), application=APPLICATION)
@@ -50,7 +47,7 @@ def owner(path_server: EmbeddedServer, new_item: Callable[..., NewItem]) -> Iter
     owner.dispose()
 
 
-def test_malformed_rows_are_problems_and_hide_nothing(owner: Engine) -> None:
+def test_malformed_rows_are_problems_and_hide_nothing(owner):
     chance, stored = random.Random(1), 0
     with owner.begin() as connection:
         connection.execute(text("UPDATE decision SET label = 1 - label"))
@@ -64,7 +61,7 @@ def test_malformed_rows_are_problems_and_hide_nothing(owner: Engine) -> None:
     assert stored > 100
 
 
-def test_an_event_that_lacks_what_it_records_is_named(engine: Engine, ann: Moderator) -> None:
+def test_an_event_that_lacks_what_it_records_is_named(engine, ann):
     """It is written as the application's own role may: every hash is right."""
     for action in ACTIONS[:-2]:
         for subject in (None, ann.id):
@@ -77,7 +74,7 @@ def test_an_event_that_lacks_what_it_records_is_named(engine: Engine, ann: Moder
     assert any("account 1 has the role admin" in problem for problem in problems)
 
 
-def test_details_of_any_shape_are_read_without_an_error(engine: Engine) -> None:
+def test_details_of_any_shape_are_read_without_an_error(engine):
     state = RecordedState()
     for shape in SHAPES:
         document = scalar(engine, f"SELECT ({shape})".replace(":", r"\:"))
@@ -88,9 +85,7 @@ def test_details_of_any_shape_are_read_without_an_error(engine: Engine) -> None:
     assert state.gold == {}
 
 
-def test_a_row_that_cannot_be_read_hides_only_those_of_its_table(
-    engine: Engine, owner: Engine
-) -> None:
+def test_a_row_that_cannot_be_read_hides_only_those_of_its_table(engine, owner):
     with owner.begin() as connection:
         connection.execute(text("UPDATE moderator SET role = 'admin'"))
         # As a view, any table can raise any error when it is read.
@@ -104,7 +99,7 @@ def test_a_row_that_cannot_be_read_hides_only_those_of_its_table(
     assert any("account 1 has the role admin" in problem for problem in problems)
 
 
-def test_a_log_whose_recorded_end_is_gone_is_named(owner: Engine) -> None:
+def test_a_log_whose_recorded_end_is_gone_is_named(owner):
     with owner.begin() as connection:
         connection.execute(text("DELETE FROM event_chain"))
         connection.execute(text("DELETE FROM decision_chain"))

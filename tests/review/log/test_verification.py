@@ -11,7 +11,6 @@ from modwatch.common.ledger.chain import GENESIS, witness_in
 from modwatch.review.log.decision_log import COVERED
 from modwatch.review.log.export import export
 from modwatch.review.log.verification import verify_export, verify_log
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
 from review.labelling import decide_all, held, skip
 
@@ -29,7 +28,7 @@ def exported(engine: Engine, **options: bool) -> list[str]:
 
 
 @pytest.fixture
-def shift(engine: Engine, ann: Moderator, ben: Moderator, fill: Fill) -> str:
+def shift(engine, ann, ben, fill):
     """Six decisions, by ann and ben in turn; returns their witness."""
     fill(6)
     decide_all(engine, [ann, ben], policy_version="1", policy_code="insult")
@@ -68,9 +67,7 @@ CHANGES = {
 }
 
 
-def test_a_change_of_any_column_is_found(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_a_change_of_any_column_is_found(engine, ann, ben, fill):
     """Each column in a decision of its own."""
     assert set(COVERED) < set(CHANGES)
     fill(len(CHANGES))
@@ -111,7 +108,7 @@ TAMPERINGS = (
 )
 
 
-def test_each_is_found_in_its_own_words(engine: Engine, shift: str) -> None:
+def test_each_is_found_in_its_own_words(engine, shift):
     with unguarded(engine) as connection:
         for statements, finding in TAMPERINGS:
             with connection.begin_nested() as tampering:
@@ -122,7 +119,7 @@ def test_each_is_found_in_its_own_words(engine: Engine, shift: str) -> None:
             assert any(re.search(finding, problem) for problem in problems), (finding, problems)
 
 
-def test_two_rows_that_changed_places_are_found(engine: Engine, shift: str) -> None:
+def test_two_rows_that_changed_places_are_found(engine, shift):
     """The number of a row, by which others refer to it, is in no hash; its place says it all."""
     tamper(engine, SWAP)
     assert any("are missing" in problem for problem in verify_log(engine).problems)
@@ -147,9 +144,7 @@ FORGED = (
 )
 
 
-def test_a_forged_end_disagrees_with_what_was_witnessed(
-    engine: Engine, shift: str, ben: Moderator
-) -> None:
+def test_a_forged_end_disagrees_with_what_was_witnessed(engine, shift, ben):
     before = verify_log(engine).head
     tamper(engine, FORGED)
     after = verify_log(engine)
@@ -169,9 +164,7 @@ def test_a_forged_end_disagrees_with_what_was_witnessed(
     assert [problem for problem in problems if "is not the one that was witnessed" in problem]
 
 
-def test_what_was_witnessed_stays_true_as_the_log_grows(
-    engine: Engine, shift: str, ann: Moderator, day: object, new_item: Callable[..., object]
-) -> None:
+def test_what_was_witnessed_stays_true_as_the_log_grows(engine, shift, ann, day, new_item):
     intake.enqueue(engine, [new_item("c7", kind="gold")], day, kinds=["gold"])  # type: ignore[list-item, arg-type]
     lease = held(engine, ann)
     skip(engine, ann, lease)
@@ -180,15 +173,13 @@ def test_what_was_witnessed_stays_true_as_the_log_grows(
     assert report.witness != shift
 
 
-def test_a_witness_that_is_none_is_refused(engine: Engine) -> None:
+def test_a_witness_that_is_none_is_refused(engine):
     for witness in ("x", "[[1]]", '[[1, 2, "zz"]]', '{"1": 2}', "[" * 100_000):
         with pytest.raises(LedgerError, match="the witness is not valid"):
             verify_log(engine, witness)
 
 
-def test_the_problems_of_a_ruined_log_are_counted_and_the_first_are_named(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_the_problems_of_a_ruined_log_are_counted_and_the_first_are_named(engine, ann, ben, fill):
     fill(60)
     decide_all(engine, [ann, ben])
     tamper(engine, "UPDATE decision SET hash = sha256(''); UPDATE moderator SET role = 'admin'")
@@ -203,7 +194,7 @@ def test_the_problems_of_a_ruined_log_are_counted_and_the_first_are_named(
     assert any("has the role admin" in problem for problem in report.problems)
 
 
-def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, shift: str) -> None:
+def test_an_outsider_verifies_an_export_as_the_database_would(engine, shift):
     whole, without_notes = exported(engine, with_notes=True), exported(engine)
     for report in (verify_export(whole), verify_export(without_notes, shift)):
         assert (report.decisions, report.problems) == (6, ())
@@ -219,7 +210,7 @@ def test_an_outsider_verifies_an_export_as_the_database_would(engine: Engine, sh
     assert len({json.loads(line)["note_commitment"] for line in without_notes}) == 6
 
 
-def test_a_note_and_texts_can_be_erased_and_the_chain_verifies(engine: Engine, shift: str) -> None:
+def test_a_note_and_texts_can_be_erased_and_the_chain_verifies(engine, shift):
     """What is erased is named, as no event says so; an export of the log is intact."""
     tamper(
         engine,
@@ -235,7 +226,7 @@ def test_a_note_and_texts_can_be_erased_and_the_chain_verifies(engine: Engine, s
     assert verify_export(exported(engine), shift).intact
 
 
-def test_of_some_rows_each_is_recomputed(engine: Engine, shift: str) -> None:
+def test_of_some_rows_each_is_recomputed(engine, shift):
     lines = exported(engine, with_notes=True)
     some = [lines[2], lines[3], lines[5]]
     assert verify_export(some, partial=True).intact
@@ -246,7 +237,7 @@ def test_of_some_rows_each_is_recomputed(engine: Engine, shift: str) -> None:
     assert not verify_export([forged], partial=True).intact
 
 
-def test_a_line_that_is_no_decision_is_known_from_its_number(engine: Engine, shift: str) -> None:
+def test_a_line_that_is_no_decision_is_known_from_its_number(engine, shift):
     lines = exported(engine, with_notes=True)
     for line in ("x", "[]", "{}", "null", b"\xff", "[" * 100_000, '{"dt": 1}', "1" * 5_000):
         (problem,) = verify_export([*lines, "", line]).problems
@@ -260,7 +251,7 @@ def test_a_line_that_is_no_decision_is_known_from_its_number(engine: Engine, shi
         assert not verify_export([*lines[:-1], changed]).intact, name
 
 
-def test_an_empty_log_is_whole(engine: Engine) -> None:
+def test_an_empty_log_is_whole(engine):
     report = verify_export([])
     assert (report.decisions, report.intact, report.heads) == (0, True, {})
     assert report.head == verify_log(engine).head

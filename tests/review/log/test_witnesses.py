@@ -1,9 +1,7 @@
 """Witnesses outside the database: written daily, compared, and not to be forged where stamped."""
 
 import shutil
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from authority import serving, usual
@@ -15,7 +13,6 @@ from modwatch.common.ledger.timestamps import read_roots, stamp
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import Authority, newest, verify_and_witness
-from modwatch.review.people.accounts import Moderator
 from review.labelling import decide_all, label_next
 
 FORGED = (
@@ -34,14 +31,12 @@ ODD = [
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Folder:
+def place(tmp_path):
     return Folder(root=str(tmp_path / "witnesses"), holds="witnesses")
 
 
 @pytest.fixture
-def authority(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Authority]:
+def authority(tmp_path_factory, monkeypatch):
     if not shutil.which("openssl"):
         pytest.skip("no openssl")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -51,7 +46,7 @@ def authority(
 
 
 @pytest.fixture
-def shift(engine: Engine, ann: Moderator, fill: Callable[[int], None]) -> None:
+def shift(engine, ann, fill):
     fill(6)
     for _ in range(4):
         label_next(engine, ann)
@@ -64,9 +59,7 @@ def forge(engine: Engine) -> None:
     assert verify_log(engine).intact
 
 
-def test_each_verification_leaves_a_witness_for_the_next(
-    engine: Engine, shift: None, ann: Moderator, place: Folder
-) -> None:
+def test_each_verification_leaves_a_witness_for_the_next(engine, shift, ann, place):
     first = verify_and_witness(engine, place)
     assert (first.report.problems, first.failure) == ((), "")
     assert first.last is not None
@@ -79,9 +72,7 @@ def test_each_verification_leaves_a_witness_for_the_next(
     assert (found.moment, found.text) == (second.last, second.report.witness)
 
 
-def test_what_was_witnessed_cannot_be_taken_back(
-    engine: Engine, shift: None, place: Folder
-) -> None:
+def test_what_was_witnessed_cannot_be_taken_back(engine, shift, place):
     before = verify_and_witness(engine, place)
     forge(engine)
     for _ in range(2):  # until someone looks into it: no new witness covers it up
@@ -92,18 +83,14 @@ def test_what_was_witnessed_cannot_be_taken_back(
     assert len(place.names()) == 1
 
 
-def test_a_place_that_cannot_be_used_is_reported_and_the_log_is_verified(
-    engine: Engine, shift: None, tmp_path: Path
-) -> None:
+def test_a_place_that_cannot_be_used_is_reported_and_the_log_is_verified(engine, shift, tmp_path):
     (tmp_path / "file").touch()
     done = verify_and_witness(engine, Folder(root=str(tmp_path / "file" / "x"), holds="witnesses"))
     assert "the witnesses at" in done.failure
     assert (done.report.decisions, done.report.problems, done.last) == (4, (), None)
 
 
-def test_a_stamped_witness_cannot_be_written_later(
-    engine: Engine, shift: None, place: Folder, authority: Authority
-) -> None:
+def test_a_stamped_witness_cannot_be_written_later(engine, shift, place, authority):
     """Someone who can write to database and place, and not set the authority's clock."""
     done = verify_and_witness(engine, place, authority)
     assert (done.failure, len(place.names())) == ("", 2)
@@ -119,9 +106,7 @@ def test_a_stamped_witness_cannot_be_written_later(
     assert problem.endswith("has no timestamp; it may be forged")
 
 
-def test_a_stamped_witness_is_of_the_time_that_it_says(
-    engine: Engine, shift: None, place: Folder, authority: Authority
-) -> None:
+def test_a_stamped_witness_is_of_the_time_that_it_says(engine, shift, place, authority):
     content = witness_of(verify_log(engine).heads, 0.0).encode()
     name = "19700101T000000.000000Z.witness.json"
     place.write(name, content)
@@ -129,9 +114,7 @@ def test_a_stamped_witness_is_of_the_time_that_it_says(
     assert "not of the time in its name" in newest(place, authority).invalid
 
 
-def test_a_witness_under_another_name_is_a_problem(
-    engine: Engine, shift: None, place: Folder
-) -> None:
+def test_a_witness_under_another_name_is_a_problem(engine, shift, place):
     verify_and_witness(engine, place)
     content = place.read(place.names()[0])
     assert content is not None
@@ -141,9 +124,7 @@ def test_a_witness_under_another_name_is_a_problem(
         assert problem.endswith(f"{name}.witness.json is not of the time in its name")
 
 
-def test_a_witness_of_another_installation_is_a_problem(
-    engine: Engine, shift: None, place: Folder
-) -> None:
+def test_a_witness_of_another_installation_is_a_problem(engine, shift, place):
     heads = {0: Head(3, bytes(32)), 1: Head(2, bytes(32)), 99: Head(1, bytes(32))}
     at = verify_log(engine).at
     assert at is not None
@@ -154,16 +135,14 @@ def test_a_witness_of_another_installation_is_a_problem(
     assert any("moderator 99 ends at position 0, but the witness" in p for p in problems)
 
 
-def test_a_witness_from_the_future_is_a_problem(engine: Engine, shift: None, place: Folder) -> None:
+def test_a_witness_from_the_future_is_a_problem(engine, shift, place):
     report = verify_log(engine)
     assert report.at is not None
     (problem,) = verify_log(engine, witness_of(report.heads, report.at + 3600)).problems
     assert problem.startswith("the witness is dated in the future")
 
 
-def test_an_authority_that_is_away_delays_the_witness(
-    engine: Engine, shift: None, place: Folder, authority: Authority
-) -> None:
+def test_an_authority_that_is_away_delays_the_witness(engine, shift, place, authority):
     away = Authority(url="http://127.0.0.1:9/tsa?token=hunter2", roots=authority.roots)
     done = verify_and_witness(engine, place, away)
     assert "cannot be reached" in done.failure
@@ -171,7 +150,7 @@ def test_an_authority_that_is_away_delays_the_witness(
     assert (done.report.intact, done.last, place.names()) == (True, None, [])
 
 
-def test_a_file_that_is_no_witness_is_a_problem(engine: Engine, shift: None, place: Folder) -> None:
+def test_a_file_that_is_no_witness_is_a_problem(engine, shift, place):
     place.write("README.txt", b"keep")  # other files of the place are left alone
     for content in (b"", b"x", b'{"heads": []}', b'{"at": "', b"\xff", *ODD):
         place.write("20260101T000000.000000Z.witness.json", content)
@@ -180,9 +159,7 @@ def test_a_file_that_is_no_witness_is_a_problem(engine: Engine, shift: None, pla
     assert len(place.names()) == 2
 
 
-def test_a_newest_witness_that_was_cut_is_a_problem(
-    engine: Engine, shift: None, place: Folder
-) -> None:
+def test_a_newest_witness_that_was_cut_is_a_problem(engine, shift, place):
     """A witness of nothing would agree with any log."""
     at = verify_and_witness(engine, place).last
     assert at is not None

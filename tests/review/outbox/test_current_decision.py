@@ -20,7 +20,7 @@ def label(id: int, value: int, outcome: str = "decided", item_id: int = 1) -> En
     return Entry(id, value, outcome, item_id)
 
 
-def test_rows_may_come_in_any_order() -> None:
+def test_rows_may_come_in_any_order():
     rows = [FIRST, UNDO, label(3, 0), label(4, 1)]
     for mixed in permutations(rows):
         assert current_decision(mixed) == rows[3]

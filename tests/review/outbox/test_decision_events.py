@@ -25,7 +25,6 @@ from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import dismissal, intake
 from modwatch.review.queue.dismissal import Criteria
-from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import outbox_delivery, outbox_message
 from review.labelling import cancel
 
@@ -63,9 +62,7 @@ def write(connection: Connection, desk: Desk, who: Moderator, comment_id: str) -
     append(connection, who.id, [content])
 
 
-def test_a_decision_becomes_one_message_for_each_channel(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
-) -> None:
+def test_a_decision_becomes_one_message_for_each_channel(engine, fill, desk, ann):
     fill(2)
     assert relay_decisions(engine, ["platform"]) == 0
     done = desk.label(
@@ -103,9 +100,7 @@ def test_a_decision_becomes_one_message_for_each_channel(
     assert messages(engine)[1].payload["dsa_category"] is None
 
 
-def test_a_channel_misses_nothing_that_was_reported_before_it_was_named(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
-) -> None:
+def test_a_channel_misses_nothing_that_was_reported_before_it_was_named(engine, fill, desk, ann):
     fill(4)
     for number, channels in enumerate([[], ["first"], [], ["first", "second"]]):
         desk.label(ann.id, f"c{number}")
@@ -120,9 +115,7 @@ def test_a_channel_misses_nothing_that_was_reported_before_it_was_named(
         assert len(connection.execute(got).all()) == 12
 
 
-def test_each_change_of_an_outcome_is_reported_in_turn(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
-) -> None:
+def test_each_change_of_an_outcome_is_reported_in_turn(engine, fill, desk, ann):
     fill(1)
     done = desk.label(ann.id, "c0", 1)
     assert relayed(engine) == [("c0", "decided", 1)]
@@ -143,9 +136,9 @@ def test_each_change_of_an_outcome_is_reported_in_turn(
 
 
 def test_what_settles_nothing_or_measures_people_is_not_reported(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator, day: dt.date,
-    new_item: Callable[..., NewItem],
-) -> None:  # fmt: skip
+    engine, fill, desk, ann, ben, day,
+    new_item
+):  # fmt: skip
     fill(3)
     desk.skip(ann.id, "c0")
     desk.undo(desk.escalate(ann.id, "c1"))
@@ -159,9 +152,9 @@ def test_what_settles_nothing_or_measures_people_is_not_reported(
 
 
 def test_of_several_labels_the_last_word_is_reported(
-    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
-    lea: Moderator, day: dt.date,
-) -> None:  # fmt: skip
+    engine, new_item, desk, ann, ben,
+    lea, day
+):  # fmt: skip
     intake.enqueue(engine, [new_item(name, labels_wanted=2) for name in ("c0", "c1")], day)
     for name, labels in {"c0": (1, 1), "c1": (1, 0)}.items():
         for who, value in zip((ann, ben), labels, strict=True):
@@ -178,9 +171,7 @@ def test_of_several_labels_the_last_word_is_reported(
     assert relayed(engine)[3:] == [("c2", "decided", 1), ("c2", "changed", 0), ("c2", "changed", 1)]
 
 
-def test_no_transaction_that_commits_late_is_skipped(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator, ben: Moderator
-) -> None:
+def test_no_transaction_that_commits_late_is_skipped(engine, fill, desk, ann, ben):
     fill(4)
     carl = accounts.create_moderator(engine, "carl", "moderator")
     with ExitStack() as open_still:
@@ -201,9 +192,7 @@ def test_no_transaction_that_commits_late_is_skipped(
     assert [name for name, _, _ in relayed(engine)] == ["c0", "c1", "c2", "c3"]
 
 
-def test_several_relays_at_once_tell_everything_once(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
-) -> None:
+def test_several_relays_at_once_tell_everything_once(engine, fill, desk, ann):
     fill(20)
     for number in range(20):
         desk.label(ann.id, f"c{number}")
@@ -213,9 +202,7 @@ def test_several_relays_at_once_tell_everything_once(
     assert [row.payload["comment_id"] for row in messages(engine)] == [f"c{n}" for n in range(20)]
 
 
-def test_a_failure_half_way_tells_nothing_twice(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
-) -> None:
+def test_a_failure_half_way_tells_nothing_twice(engine, fill, desk, ann):
     fill(4)
     for number in range(4):
         desk.label(ann.id, f"c{number}", policy_code=f"code{number}")
@@ -231,9 +218,7 @@ def test_a_failure_half_way_tells_nothing_twice(
     assert [name for name, _, _ in relayed(engine)] == ["c0", "c1", "c2", "c3"]
 
 
-def test_it_stops_when_it_is_told_to_and_says_when_the_log_was_moved(
-    engine: Engine, fill: Fill, desk: Desk, ann: Moderator
-) -> None:
+def test_it_stops_when_it_is_told_to_and_says_when_the_log_was_moved(engine, fill, desk, ann):
     fill(3)
     for number in range(3):
         desk.label(ann.id, f"c{number}")
@@ -248,9 +233,9 @@ def test_it_stops_when_it_is_told_to_and_says_when_the_log_was_moved(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 6))]
 )
 def test_the_last_word_is_what_stands_in_the_queue(
-    engine: Engine, new_item: Callable[..., NewItem], desk: Desk, ann: Moderator, ben: Moderator,
-    lea: Moderator, day: dt.date, seed: int,
-) -> None:  # fmt: skip
+    engine, new_item, desk, ann, ben,
+    lea, day, seed
+):  # fmt: skip
     """Whatever people do, in any order, with relays in between."""
     draw = random.Random(seed)
     names = [f"c{n}" for n in range(6)]
@@ -295,7 +280,7 @@ ALERT = OutboxMessage(
 
 
 @pytest.fixture
-def decide(engine: Engine, fill: Callable[[int], None], ann: Moderator) -> Callable[..., None]:
+def decide(engine, fill, ann):
     """Label the next comments, and relay."""
     fill(9)
     desk, names = Desk(engine=engine), iter(range(9))
@@ -317,9 +302,7 @@ def read(engine: Engine, limit: int, after: str | None = None) -> list[str]:
     return [match["comment_id"] for match in found]
 
 
-def test_pages_of_any_length_hold_everything_once(
-    engine: Engine, decide: Callable[..., None]
-) -> None:
+def test_pages_of_any_length_hold_everything_once(engine, decide):
     empty = feed(engine)
     assert empty.events == ()
     assert feed(engine, empty.next_cursor) == empty
@@ -341,7 +324,7 @@ def test_pages_of_any_length_hold_everything_once(
     assert read(engine, 10, second.next_cursor) == ["c2", "c3", "c4", "c5", "c6"]
 
 
-def test_neither_cursors_of_others_nor_pages_without_limit(engine: Engine) -> None:
+def test_neither_cursors_of_others_nor_pages_without_limit(engine):
     for cursor in (
         "", "after:1", "-1", "01", "1.0", "é", "\x00", "a" * 5000, "1" * 19, "1\n", "١",
         "' OR 1=1 --",

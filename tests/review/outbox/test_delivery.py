@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,7 +30,6 @@ from modwatch.review.outbox.delivery import (
     resend,
 )
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import outbox_delivery
 
 SECRET = "s3cret"
@@ -39,14 +37,12 @@ SENT = Answer(status=200)
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
 @pytest.fixture
-def decide(
-    engine: Engine, fill: Callable[[int], None], desk: Desk, ann: Moderator
-) -> Callable[[int], None]:
+def decide(engine, fill, desk, ann):
     """Label so many comments, and make them messages."""
 
     def label(n: int) -> None:
@@ -80,9 +76,7 @@ def answer(status: int, headers: str = "") -> bytes:
     return f"HTTP/1.1 {status} Said\r\n{headers}Content-Length: 0\r\n\r\n".encode()
 
 
-def test_what_is_due_is_posted_in_order_and_once(
-    engine: Engine, decide: Callable[[int], None]
-) -> None:
+def test_what_is_due_is_posted_in_order_and_once(engine, decide):
     decide(3)
     assert deliver(engine, "archive", lambda _: SENT).claimed == 0
     with webhook() as server:
@@ -96,9 +90,7 @@ def test_what_is_due_is_posted_in_order_and_once(
 TROUBLES = [500, 503, 408, 425, 429, None, b"", b"garbage\r\n\r\n"]
 
 
-def test_what_passes_is_tried_again_later_under_the_same_key(
-    engine: Engine, decide: Callable[[int], None], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_passes_is_tried_again_later_under_the_same_key(engine, decide, caplog):
     decide(1)
     caplog.set_level(logging.DEBUG)
     with webhook(*TROUBLES) as server:
@@ -122,9 +114,7 @@ def test_what_passes_is_tried_again_later_under_the_same_key(
     assert SECRET not in told
 
 
-def test_a_definite_refusal_is_a_dead_letter_at_once(
-    engine: Engine, decide: Callable[[int], None]
-) -> None:
+def test_a_definite_refusal_is_a_dead_letter_at_once(engine, decide):
     refusals = (301, 308, 400, 401, 404, 410, 422)
     decide(len(refusals) + 1)
     with webhook() as elsewhere:
@@ -140,7 +130,7 @@ def test_a_definite_refusal_is_a_dead_letter_at_once(
     ]
 
 
-def test_the_pauses_double_up_to_ten_minutes(engine: Engine, decide: Callable[[int], None]) -> None:
+def test_the_pauses_double_up_to_ten_minutes(engine, decide):
     decide(1)
     pauses = []
     for _ in range(14):
@@ -156,9 +146,7 @@ def test_the_pauses_double_up_to_ten_minutes(engine: Engine, decide: Callable[[i
 
 
 @pytest.mark.parametrize(("expected", "pause"), [(30, 30), (10**6, LONGEST_PAUSE.total_seconds())])
-def test_a_receiver_may_ask_for_a_pause_within_limits(
-    engine: Engine, decide: Callable[[int], None], expected: int, pause: float
-) -> None:
+def test_a_receiver_may_ask_for_a_pause_within_limits(engine, decide, expected, pause):
     decide(3)
     with webhook(answer(429, f"Retry-After: {expected}\r\n")) as server:
         done = give(engine, server.url)
@@ -168,9 +156,7 @@ def test_a_receiver_may_ask_for_a_pause_within_limits(
     assert (row(engine, 2).attempts, row(engine, 2).due_in <= 0) == (0, True)
 
 
-def test_a_receiver_that_is_down_is_left_alone_after_three(
-    engine: Engine, decide: Callable[[int], None]
-) -> None:
+def test_a_receiver_that_is_down_is_left_alone_after_three(engine, decide):
     decide(5)
     done = give(engine, f"http://127.0.0.1:{closed_port()}/")
     assert (done.claimed, done.failed) == (5, 3)
@@ -179,9 +165,7 @@ def test_a_receiver_that_is_down_is_left_alone_after_three(
         assert give(engine, server.url).sent == 2  # what was put back is due at once
 
 
-def test_after_a_day_of_attempts_it_is_given_up(
-    engine: Engine, decide: Callable[[int], None]
-) -> None:
+def test_after_a_day_of_attempts_it_is_given_up(engine, decide):
     decide(1)
 
     def fails(_: OutboxMessage) -> Answer:
@@ -200,9 +184,7 @@ def test_after_a_day_of_attempts_it_is_given_up(
     assert (letter.attempts, letter.last_problem) == (13, "TimeoutError")
 
 
-def test_a_later_message_of_a_comment_waits_for_the_earlier(
-    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
-) -> None:
+def test_a_later_message_of_a_comment_waits_for_the_earlier(engine, decide, desk, ann):
     decide(2)
     desk.correct(ann.id, "c0", 0)
     relay_decisions(engine, ["platform"])
@@ -215,9 +197,7 @@ def test_a_later_message_of_a_comment_waits_for_the_earlier(
     assert result == [("c0", 1), ("c1", 1), ("c0", 1), ("c0", 2)]
 
 
-def test_a_dead_letter_holds_nothing_up(
-    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
-) -> None:
+def test_a_dead_letter_holds_nothing_up(engine, decide, desk, ann):
     decide(1)
     desk.correct(ann.id, "c0", 0)
     relay_decisions(engine, ["platform"])
@@ -229,9 +209,7 @@ def test_a_dead_letter_holds_nothing_up(
     assert [request.json["sequence"] for request in server.requests] == [1, 2, 1]
 
 
-def test_several_at_once_send_nothing_twice(
-    engine: Engine, decide: Callable[[int], None], desk: Desk, ann: Moderator
-) -> None:
+def test_several_at_once_send_nothing_twice(engine, decide, desk, ann):
     decide(20)
     for number in range(20):
         desk.correct(ann.id, f"c{number}", 0)
@@ -258,9 +236,7 @@ def test_several_at_once_send_nothing_twice(
         assert [item["sequence"] for item in mine] == [1, 2]
 
 
-def test_no_transaction_is_open_while_a_receiver_takes_its_time(
-    engine: Engine, decide: Callable[[int], None]
-) -> None:
+def test_no_transaction_is_open_while_a_receiver_takes_its_time(engine, decide):
     decide(2)
     locks: list[int] = []
 
@@ -276,7 +252,7 @@ def test_no_transaction_is_open_while_a_receiver_takes_its_time(
     assert len(locks) == 2
 
 
-def test_a_claim_that_ran_out_undoes_nothing(engine: Engine, decide: Callable[[int], None]) -> None:
+def test_a_claim_that_ran_out_undoes_nothing(engine, decide):
     """A process stands still for long, and wakes up to a failure after another one succeeded."""
     decide(1)
 
@@ -290,7 +266,7 @@ def test_a_claim_that_ran_out_undoes_nothing(engine: Engine, decide: Callable[[i
     assert (row(engine).dead_at, row(engine).last_problem) == (None, None)
 
 
-def test_it_stops_between_two_messages(engine: Engine, decide: Callable[[int], None]) -> None:
+def test_it_stops_between_two_messages(engine, decide):
     decide(3)
     stop, sent = threading.Event(), []
 
@@ -323,7 +299,7 @@ deliver(connect(sys.argv[1]), "platform", post)
 
 
 @pytest.fixture
-def killed_after_post(queue_url: str) -> Iterator[Callable[[str], None]]:
+def killed_after_post(queue_url):
     def run(url: str) -> None:
         arguments = [sys.executable, "-c", _CHILD, queue_url, url]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
@@ -335,8 +311,8 @@ def killed_after_post(queue_url: str) -> Iterator[Callable[[str], None]]:
 
 
 def test_killed_between_post_and_mark_it_is_sent_again_under_the_same_key(
-    engine: Engine, decide: Callable[[int], None], killed_after_post: Callable[[str], None]
-) -> None:
+    engine, decide, killed_after_post
+):
     decide(3)
     with webhook() as server:
         killed_after_post(server.url)
@@ -350,9 +326,7 @@ def test_killed_between_post_and_mark_it_is_sent_again_under_the_same_key(
     assert server.requests[0].body == server.requests[1].body
 
 
-def test_no_secret_of_an_answer_is_reported(
-    engine: Engine, decide: Callable[[int], None], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_secret_of_an_answer_is_reported(engine, decide, caplog):
     decide(2)
     caplog.set_level(logging.DEBUG)
     with webhook(b"token=hunter2\r\n\r\n", 410) as server:
@@ -371,7 +345,7 @@ ALERT = OutboxMessage(
 
 
 @pytest.fixture
-def four(engine: Engine, fill: Callable[[int], None], ann: Moderator) -> None:
+def four(engine, fill, ann):
     """Four messages that nobody got."""
     fill(4)
     for number in range(4):
@@ -379,7 +353,7 @@ def four(engine: Engine, fill: Callable[[int], None], ann: Moderator) -> None:
     relay_decisions(engine, ["platform", "archive"])
 
 
-def test_the_state_counts_what_has_not_arrived(engine: Engine, four: None) -> None:
+def test_the_state_counts_what_has_not_arrived(engine, four):
     assert dead_letters(engine, "platform") == []
     assert resend(engine, "platform") == 0
     post(engine, ALERT, ["webhook", "platform"])  # alerts have pages of their own
@@ -400,7 +374,7 @@ def test_the_state_counts_what_has_not_arrived(engine: Engine, four: None) -> No
     assert dead_letters(engine, "archive") == []
 
 
-def test_dead_letters_are_sent_again(engine: Engine, four: None) -> None:
+def test_dead_letters_are_sent_again(engine, four):
     deliver(engine, "platform", lambda _: GONE)
     state = delivery_state(engine)["platform"]
     assert (state.pending, state.dead, state.oldest_pending) == (0, 4, None)

@@ -17,11 +17,10 @@ from modwatch.review.database import connect
 from modwatch.review.outbox.decision_events import feed
 from modwatch.review.outbox.delivery import DecisionWebhook, Deliverer, delivery_state
 from modwatch.review.outbox.messages import OutboxMessage
-from modwatch.review.people.accounts import Moderator
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
@@ -50,9 +49,7 @@ def make(engine: Engine, url: str) -> Deliverer:
     return Deliverer(engine=engine, channels={"platform": send}, interval=0.05)
 
 
-def test_what_is_decided_while_it_runs_arrives(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator
-) -> None:
+def test_what_is_decided_while_it_runs_arrives(engine, fill, ann):
     fill(3)
     desk = Desk(engine=engine)
     desk.label(ann.id, "c0", policy_code="spam")
@@ -67,9 +64,7 @@ def test_what_is_decided_while_it_runs_arrives(
     assert server.requests[0].json["dsa_category"] == "OTHER_VIOLATION_TC"
 
 
-def test_without_channels_it_makes_the_feed(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator
-) -> None:
+def test_without_channels_it_makes_the_feed(engine, fill, ann):
     fill(1)
     Desk(engine=engine).label(ann.id, "c0")
     assert not Deliverer(engine=engine, channels={}).once()
@@ -77,9 +72,7 @@ def test_without_channels_it_makes_the_feed(
     assert delivery_state(engine) == {}
 
 
-def test_a_receiver_that_is_down_is_asked_less_and_less(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator
-) -> None:
+def test_a_receiver_that_is_down_is_asked_less_and_less(engine, fill, ann):
     fill(30)
     for number in range(30):
         Desk(engine=engine).label(ann.id, f"c{number}")
@@ -96,9 +89,7 @@ def test_a_receiver_that_is_down_is_asked_less_and_less(
     assert asked[6] - asked[5] >= 0.1
 
 
-def test_one_channel_that_is_down_keeps_no_other_waiting(
-    engine: Engine, fill: Callable[[int], None], ann: Moderator
-) -> None:
+def test_one_channel_that_is_down_keeps_no_other_waiting(engine, fill, ann):
     fill(6)
     for number in range(6):
         Desk(engine=engine).label(ann.id, f"c{number}")
@@ -112,9 +103,9 @@ def test_one_channel_that_is_down_keeps_no_other_waiting(
 
 
 def test_it_waits_for_a_database_that_is_down(
-    engine: Engine, queue_url: str, fill: Callable[[int], None], ann: Moderator,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    engine, queue_url, fill, ann,
+    caplog
+):  # fmt: skip
     fill(1)
     away = connect(queue_url)
     tamper(engine, "ALTER TABLE outbox_cursor RENAME TO away")

@@ -49,14 +49,14 @@ def fail(_: OutboxMessage) -> None:
     raise AlertError("down")
 
 
-def test_what_is_posted_comes_back_whole_and_in_order(engine: Engine) -> None:
+def test_what_is_posted_comes_back_whole_and_in_order(engine):
     for message in (FIRST, OTHER, SECOND):
         assert post(engine, message, ["webhook"])
     assert outbox.pending(engine, "webhook", younger_than=FOREVER) == [FIRST, OTHER, SECOND]
     assert pending(engine, "mail") == []
 
 
-def test_a_message_is_posted_once(engine: Engine) -> None:
+def test_a_message_is_posted_once(engine):
     assert post(engine, FIRST, ["webhook"])
     assert not post(engine, FIRST, ["webhook", "mail"])
     assert not post(engine, replace(FIRST, key="another"), ["mail"])  # the same number
@@ -67,7 +67,7 @@ def test_a_message_is_posted_once(engine: Engine) -> None:
     assert pending(engine, "webhook") == [FIRST.key]
 
 
-def test_many_are_posted_together_in_order_and_each_once(engine: Engine) -> None:
+def test_many_are_posted_together_in_order_and_each_once(engine):
     post(engine, OTHER, ["webhook"])
     many = [
         replace(FIRST, key=f"queue_old/{number}", sequence=number) for number in range(1, 1_101)
@@ -79,7 +79,7 @@ def test_many_are_posted_together_in_order_and_each_once(engine: Engine) -> None
     assert store(engine, many, ["webhook"]) == store(engine, [], []) == set()
 
 
-def test_each_channel_fails_by_itself(engine: Engine) -> None:
+def test_each_channel_fails_by_itself(engine):
     post(engine, FIRST, ["webhook", "mail"])
     with pytest.raises(AlertError):
         outbox.send(engine, FIRST, "webhook", fail)
@@ -89,7 +89,7 @@ def test_each_channel_fails_by_itself(engine: Engine) -> None:
     assert not outbox.send(engine, FIRST, "mail", fail)  # it has it, and is not asked
 
 
-def test_what_is_old_expires_after_enough_failed_rounds(engine: Engine) -> None:
+def test_what_is_old_expires_after_enough_failed_rounds(engine):
     """A message that is only old was posted by a slow clock, or nothing ran since."""
     post(engine, FIRST, ["webhook", "mail"])
     for _ in range(outbox.FEWEST_ATTEMPTS - 1):  # failed rounds alone expire nothing
@@ -106,7 +106,7 @@ def test_what_is_old_expires_after_enough_failed_rounds(engine: Engine) -> None:
     assert pending(engine, "webhook") == [FIRST.key], "it is not old"
 
 
-def test_two_who_send_at_once_send_once(engine: Engine) -> None:
+def test_two_who_send_at_once_send_once(engine):
     post(engine, FIRST, ["webhook"])
     together, sent = threading.Barrier(2, timeout=20), []
 

@@ -8,7 +8,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def fake() -> Iterator[FakeProvider]:
+def fake():
     with FakeProvider() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

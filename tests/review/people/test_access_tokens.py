@@ -6,7 +6,6 @@ from sqlalchemy import Engine, select
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.people import access_tokens, accounts, changes, sessions
 from modwatch.review.people.access_tokens import Purpose
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import access_token
 
 HOUR = timedelta(hours=1)
@@ -20,7 +19,7 @@ def works(engine: Engine, token: str, purpose: Purpose = "api") -> bool:
     return True
 
 
-def test_tokens_are_known_by_their_digest_alone(engine: Engine, ann: Moderator) -> None:
+def test_tokens_are_known_by_their_digest_alone(engine, ann):
     token = access_tokens.issue_token(engine, ann.id)
     assert sessions.authenticate(engine, token) == ann
     with engine.connect() as connection:
@@ -30,7 +29,7 @@ def test_tokens_are_known_by_their_digest_alone(engine: Engine, ann: Moderator) 
         assert not works(engine, wrong)
 
 
-def test_tokens_end_and_have_a_lifetime_and_a_name(engine: Engine, ann: Moderator) -> None:
+def test_tokens_end_and_have_a_lifetime_and_a_name(engine, ann):
     for days in (0, -1, -0.5):
         with pytest.raises(QueueError, match=f"must be more than 0 days, got {days:g}"):
             access_tokens.issue_token(engine, ann.id, lifetime=timedelta(days=days))
@@ -45,7 +44,7 @@ def test_tokens_end_and_have_a_lifetime_and_a_name(engine: Engine, ann: Moderato
         access_tokens.issue_token(engine, 99)
 
 
-def test_scopes_are_cut_to_the_role_now_and_later(engine: Engine) -> None:
+def test_scopes_are_cut_to_the_role_now_and_later(engine):
     lead = accounts.create_moderator(engine, "lee", "lead")
     token = access_tokens.issue_token(engine, lead.id, scopes=["lead", "decisions:read", "admin"])
     assert sessions.authenticate(engine, token).scopes == {"lead", "decisions:read"}
@@ -59,7 +58,7 @@ def test_scopes_are_cut_to_the_role_now_and_later(engine: Engine) -> None:
     assert not sessions.authenticate(engine, token).may("admin")
 
 
-def test_tokens_are_listed_without_their_secret(engine: Engine, ann: Moderator) -> None:
+def test_tokens_are_listed_without_their_secret(engine, ann):
     first = access_tokens.issue_token(
         engine, ann.id, name="script", scopes=["review"], lifetime=HOUR
     )
@@ -79,7 +78,7 @@ def test_tokens_are_listed_without_their_secret(engine: Engine, ann: Moderator) 
         access_tokens.revoke_token_by_id(engine, 99)
 
 
-def test_revoking_ends_all_that_was_opened(engine: Engine, ann: Moderator) -> None:
+def test_revoking_ends_all_that_was_opened(engine, ann):
     token = access_tokens.issue_token(engine, ann.id)
     other = sessions.open_session(engine, token)
     first = sessions.open_session(engine, token)

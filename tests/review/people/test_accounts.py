@@ -1,15 +1,13 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
 from modwatch.review.people import accounts, changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import ROLES
 
 
-def test_accounts_are_created_once_and_look_like_no_other(engine: Engine, ann: Moderator) -> None:
+def test_accounts_are_created_once_and_look_like_no_other(engine, ann):
     assert accounts.create_moderator(engine, "ann", "moderator") == ann
     with pytest.raises(QueueError, match="belongs to an account of role"):
         accounts.create_moderator(engine, "ann", "admin")
@@ -24,13 +22,13 @@ def test_accounts_are_created_once_and_look_like_no_other(engine: Engine, ann: M
     assert len(accounts.people(engine)) == 1
 
 
-def test_only_moderators_and_leads_review(engine: Engine) -> None:
+def test_only_moderators_and_leads_review(engine):
     for role in ROLES:
         person = accounts.create_moderator(engine, role, role)
         assert person.reviews == (role in {"moderator", "lead"}) == (role in accounts.REVIEWERS)
 
 
-def test_look_alikes_at_once_are_one(engine: Engine) -> None:
+def test_look_alikes_at_once_are_one(engine):
     def create(name: str) -> bool:
         try:
             accounts.create_moderator(engine, name, "moderator")
@@ -45,7 +43,7 @@ def test_look_alikes_at_once_are_one(engine: Engine) -> None:
         assert len({person.id for person in made}) == 1  # the same name at once
 
 
-def test_people_are_listed(engine: Engine, ben: Moderator, ann: Moderator) -> None:
+def test_people_are_listed(engine, ben, ann):
     changes.disable(engine, ben.id)
     first, second = accounts.people(engine)
     assert (first.pseudonym, second.pseudonym) == ("ann", "ben")

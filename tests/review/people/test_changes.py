@@ -1,18 +1,14 @@
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
 from modwatch.review.people import access_tokens, accounts, changes, sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue.lanes import Lane, Lanes
 from review.labelling import open_queues
 
 
-def test_queues_are_named_or_all(engine: Engine, ann: Moderator, ben: Moderator) -> None:
+def test_queues_are_named_or_all(engine, ann, ben):
     token = access_tokens.issue_token(engine, ann.id)
     open_queues(engine, "spam")
     changes.set_queues(engine, ann.id, ["spam", "general", "spam"])
@@ -28,9 +24,7 @@ def test_queues_are_named_or_all(engine: Engine, ann: Moderator, ben: Moderator)
     assert sessions.authenticate(engine, token) == ann
 
 
-def test_an_unknown_queue_is_rejected_with_the_nearest_known(
-    engine: Engine, ann: Moderator
-) -> None:
+def test_an_unknown_queue_is_rejected_with_the_nearest_known(engine, ann):
     rules = Lanes(reason={"audit": Lane(queue="audits")})
     open_queues(engine, "de")
     with pytest.raises(QueueError, match=r"'audit', did you mean 'audits'\?") as error:
@@ -41,7 +35,7 @@ def test_an_unknown_queue_is_rejected_with_the_nearest_known(
     assert accounts.find_moderator(engine, "ann").queues == {"audits", "de"}
 
 
-def test_roles_change(engine: Engine, ann: Moderator) -> None:
+def test_roles_change(engine, ann):
     token = access_tokens.issue_token(engine, ann.id)
     changes.change_role(engine, ann.id, "auditor")
     person = sessions.authenticate(engine, token)
@@ -52,7 +46,7 @@ def test_roles_change(engine: Engine, ann: Moderator) -> None:
         changes.change_role(engine, ann.id, "owner")
 
 
-def test_unknown_people_are_named(engine: Engine) -> None:
+def test_unknown_people_are_named(engine):
     for act, more in (
         (changes.disable, ()), (changes.enable, ()), (changes.change_role, ("lead",)),
         (changes.set_queues, (None,)), (changes.save_preferences, ({},)),
@@ -72,7 +66,7 @@ JSON = st.recursive(
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[str, Any]) -> None:
+def test_preferences_come_back_or_are_refused(engine, preferences):
     person = accounts.create_moderator(engine, "ann", "moderator")
     try:
         changes.save_preferences(engine, person.id, preferences)
@@ -82,7 +76,7 @@ def test_preferences_come_back_or_are_refused(engine: Engine, preferences: dict[
         assert accounts.find_moderator(engine, "ann").preferences == preferences
 
 
-def test_unusable_preferences_are_refused(engine: Engine, ann: Moderator) -> None:
+def test_unusable_preferences_are_refused(engine, ann):
     for preferences in (
         {"a": object()}, {"a": float("nan")}, {"a": "x" * 20_000}, {"a\0": 1}, {"a": ["\ud800"]},
     ):  # fmt: skip

@@ -1,7 +1,6 @@
 """Groups that people choose, and those that they count in."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from modwatch.review.people.groups import KEPT, SMALLEST_DRAW, counted_groups, d
 from modwatch.review.people.oidc import withdraw
 
 
-def test_people_describe_themselves_and_take_it_back(engine: Engine, ann: Moderator) -> None:
+def test_people_describe_themselves_and_take_it_back(engine, ann):
     changes.describe_group(engine, ann.id, "aged 30 to 45")
     changes.describe_group(engine, ann.id, " aged 46 or more ")
     with engine.connect() as connection:
@@ -36,7 +35,7 @@ def test_people_describe_themselves_and_take_it_back(engine: Engine, ann: Modera
 
 
 @pytest.fixture
-def crowd(engine: Engine) -> Callable[[int], list[Moderator]]:
+def crowd(engine):
     """Returns how to make people, of whom every other one chose the north, the rest the south."""
 
     def make(number: int) -> list[Moderator]:
@@ -57,9 +56,7 @@ def stored(engine: Engine) -> dict[int, tuple[str, str]]:
     return {row.moderator_id: (row.group_name, row.counted_as) for row in rows}
 
 
-def test_a_person_counts_in_one_group_until_they_choose_another(
-    engine: Engine, crowd: Callable[[int], list[Moderator]]
-) -> None:
+def test_a_person_counts_in_one_group_until_they_choose_another(engine, crowd):
     made = crowd(40)
     first = counted_groups(engine, rng=np.random.default_rng(0))
     assert first.keys() == {person.pseudonym for person in made}
@@ -85,22 +82,20 @@ def test_a_person_counts_in_one_group_until_they_choose_another(
     assert found[0] != found[1]
 
 
-def test_the_share_of_people_who_count_in_the_group_they_chose() -> None:
+def test_the_share_of_people_who_count_in_the_group_they_chose():
     rng = np.random.default_rng(0)
     chosen = ["a"] * 30 + ["b"] * 10
     counted = Counter(draw_group("b", chosen, rng) for _ in range(20_000))
     assert counted["b"] / 20_000 == pytest.approx(KEPT + (1 - KEPT) / 4, abs=0.01)
 
 
-def test_no_one_is_drawn_while_few_people_chose_a_group(
-    engine: Engine, crowd: Callable[[int], list[Moderator]]
-) -> None:
+def test_no_one_is_drawn_while_few_people_chose_a_group(engine, crowd):
     crowd(SMALLEST_DRAW - 1)
     assert counted_groups(engine) == {}
     assert {counted for _, counted in stored(engine).values()} == {None}
 
 
-def test_the_group_of_an_account_that_ends_is_deleted(engine: Engine, ann: Moderator) -> None:
+def test_the_group_of_an_account_that_ends_is_deleted(engine, ann):
     changes.describe_group(engine, ann.id, "north")
     changes.disable(engine, ann.id)
     changes.enable(engine, ann.id)
@@ -113,7 +108,7 @@ def test_the_group_of_an_account_that_ends_is_deleted(engine: Engine, ann: Moder
     assert stored(engine) == {}
 
 
-def test_no_other_module_reads_the_groups() -> None:
+def test_no_other_module_reads_the_groups():
     """What reads them must give them away to nobody: add it here, and say how it does not."""
     root = Path(modwatch.__file__).parent
     sources = {

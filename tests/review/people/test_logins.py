@@ -8,14 +8,13 @@ from sqlalchemy import Engine, select, text, update
 from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError
 from modwatch.review.events import recent_events
 from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import moderator
 
 GOOD, WRONG = "correct horse battery", "wrong horse battery"
 
 
 @pytest.fixture
-def zoe(engine: Engine, fast_hashes: None) -> Moderator:
+def zoe(engine, fast_hashes):
     person = accounts.create_moderator(engine, "zoe", "lead")
     passwords.set_password(engine, person.id, GOOD)
     return person
@@ -32,7 +31,7 @@ def refusal(engine: Engine, name: str, password: str) -> str:
     return str(caught.value)
 
 
-def test_a_password_opens_a_session(engine: Engine, zoe: Moderator) -> None:
+def test_a_password_opens_a_session(engine, zoe):
     assert sessions.authenticate(engine, log_in(engine), "session") == zoe
     assert sessions.authenticate(engine, log_in(engine, " zoe "), "session") == zoe
     (account,) = accounts.people(engine)
@@ -41,7 +40,7 @@ def test_a_password_opens_a_session(engine: Engine, zoe: Moderator) -> None:
     assert len(access_tokens.tokens(engine, zoe.id)) == 2
 
 
-def test_refusals_do_not_tell_who_exists(engine: Engine, zoe: Moderator, ann: Moderator) -> None:
+def test_refusals_do_not_tell_who_exists(engine, zoe, ann):
     kit = accounts.create_moderator(engine, "kit", "moderator")
     passwords.set_password(engine, kit.id, GOOD)
     changes.disable(engine, kit.id)
@@ -54,7 +53,7 @@ def test_refusals_do_not_tell_who_exists(engine: Engine, zoe: Moderator, ann: Mo
     assert not any(word in message for word in ("zoe", "horse"))
 
 
-def test_guessing_is_braked_whoever_it_is(engine: Engine, zoe: Moderator) -> None:
+def test_guessing_is_braked_whoever_it_is(engine, zoe):
     for name in ("zoe", "nobody"):
         for _ in range(5):
             refusal(engine, name, WRONG)
@@ -70,7 +69,7 @@ def test_guessing_is_braked_whoever_it_is(engine: Engine, zoe: Moderator) -> Non
             refusal(engine, "zoe", GOOD)
 
 
-def test_outdated_hashes_are_renewed(engine: Engine, ann: Moderator) -> None:
+def test_outdated_hashes_are_renewed(engine, ann):
     weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(GOOD)
     with engine.begin() as connection:
         connection.execute(update(moderator).values(password_hash=weak))
@@ -81,7 +80,7 @@ def test_outdated_hashes_are_renewed(engine: Engine, ann: Moderator) -> None:
     assert log_in(engine, "ann")
 
 
-def test_people_change_their_own_password(engine: Engine, zoe: Moderator) -> None:
+def test_people_change_their_own_password(engine, zoe):
     session = log_in(engine)
     with pytest.raises(AccessDeniedError, match="old password"):
         passwords.change_password(engine, zoe.id, WRONG, "another horse battery")
@@ -98,9 +97,7 @@ def test_people_change_their_own_password(engine: Engine, zoe: Moderator) -> Non
         passwords.set_password(engine, 99, GOOD)
 
 
-def test_a_password_changed_while_it_is_compared_opens_nothing(
-    engine: Engine, zoe: Moderator
-) -> None:
+def test_a_password_changed_while_it_is_compared_opens_nothing(engine, zoe):
     waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     with ThreadPoolExecutor(1) as pool:
         with engine.begin() as connection:

@@ -3,7 +3,6 @@ import hmac
 import json
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from databases import scalars
 from joserfc.jwk import RSAKey
-from sqlalchemy import Engine, select
+from sqlalchemy import select
 
 from modwatch.common.errors import AccessDeniedError, QueueError
 from modwatch.review.events import recent_events
@@ -26,7 +25,7 @@ _PEM = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyI
 
 
 @pytest.fixture
-def options(fake: Any) -> OidcOptions:
+def options(fake):
     return OidcOptions(
         issuer=fake.issuer,
         client_id="modwatch",
@@ -38,12 +37,12 @@ def options(fake: Any) -> OidcOptions:
 
 
 @pytest.fixture
-def provider(options: OidcOptions) -> Provider:
+def provider(options):
     return Provider(options, httpx.Client(timeout=5), pause=0)
 
 
 @pytest.fixture
-def enter(engine: Engine, fake: Any, provider: Provider) -> Callable[..., Moderator]:
+def enter(engine, fake, provider):
     def go(role: object = "mods", **claims: Any) -> Moderator:
         pending = provider.begin()
         code, state = fake.visit(pending.url, realm={"roles": role}, **claims)
@@ -53,9 +52,7 @@ def enter(engine: Engine, fake: Any, provider: Provider) -> Callable[..., Modera
     return go
 
 
-def test_a_person_gets_a_made_up_pseudonym_and_keeps_the_account(
-    engine: Engine, fake: Any, enter: Callable[..., Moderator]
-) -> None:
+def test_a_person_gets_a_made_up_pseudonym_and_keeps_the_account(engine, fake, enter):
     first = enter()
     assert enter() == first
     assert first.role == "moderator"
@@ -68,7 +65,7 @@ def test_a_person_gets_a_made_up_pseudonym_and_keeps_the_account(
     assert "example" not in str(rows)
 
 
-def test_the_role_follows_the_claim(engine: Engine, enter: Callable[..., Moderator]) -> None:
+def test_the_role_follows_the_claim(engine, enter):
     person = enter(["others", "mods"])
     assert person.role == "moderator"
     assert enter(["mods", "mod-leads"]).role == "lead"
@@ -79,9 +76,7 @@ def test_the_role_follows_the_claim(engine: Engine, enter: Callable[..., Moderat
             enter(none)
 
 
-def test_without_a_role_all_access_ends_until_there_is_one_again(
-    engine: Engine, fake: Any, provider: Provider, enter: Callable[..., Moderator]
-) -> None:
+def test_without_a_role_all_access_ends_until_there_is_one_again(engine, fake, provider, enter):
     person = enter()
     token = access_tokens.issue_token(engine, person.id)
     session = sessions.open_session(engine, token)
@@ -101,7 +96,7 @@ def test_without_a_role_all_access_ends_until_there_is_one_again(
         enter()
 
 
-def test_first_logins_at_once_are_one_person(fake: Any, enter: Callable[..., Moderator]) -> None:
+def test_first_logins_at_once_are_one_person(fake, enter):
     together = threading.Barrier(4)
 
     def wait(claims: dict[str, Any]) -> dict[str, Any]:
@@ -130,9 +125,7 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
 ]
 
 
-def test_wrong_and_missing_claims_are_refused(
-    engine: Engine, fake: Any, enter: Callable[..., Moderator]
-) -> None:
+def test_wrong_and_missing_claims_are_refused(engine, fake, enter):
     now = int(time.time())
     for change in (*WRONG_CLAIMS, {"exp": now - 3600}, {"iat": now + 3600}):
         fake.claims = lambda claims, change=change: claims | change
@@ -194,7 +187,7 @@ def _no_token(*_: object) -> str:
     return "no.to.ken"
 
 
-def test_forged_tokens_are_refused(fake: Any, enter: Callable[..., Moderator]) -> None:
+def test_forged_tokens_are_refused(fake, enter):
     for forge in (
         _unsigned, _by_a_stranger, _with_the_public_key_as_a_secret, _changed, _by_an_unknown_key,
         _by_a_key_of_its_own, _no_token,
@@ -214,7 +207,7 @@ def test_forged_tokens_are_refused(fake: Any, enter: Callable[..., Moderator]) -
 
 
 @pytest.mark.parametrize("kind", ["RS256", "ES256"])
-def test_keys_rotate(fake: Any, enter: Callable[..., Moderator], kind: str) -> None:
+def test_keys_rotate(fake, enter, kind):
     first = enter()
     assert enter() == first
     assert fake.key_requests == 1
@@ -223,7 +216,7 @@ def test_keys_rotate(fake: Any, enter: Callable[..., Moderator], kind: str) -> N
     assert fake.key_requests == 2
 
 
-def test_unknown_keys_do_not_make_a_flood(engine: Engine, fake: Any, options: OidcOptions) -> None:
+def test_unknown_keys_do_not_make_a_flood(engine, fake, options):
     fake.sign = lambda claims: fake.signed(claims, headers={"kid": "elsewhere"})
     patient = Provider(options)
     for _ in range(3):
@@ -234,9 +227,7 @@ def test_unknown_keys_do_not_make_a_flood(engine: Engine, fake: Any, options: Oi
     assert fake.key_requests == 1
 
 
-def test_an_answer_belongs_to_the_browser_that_asked(
-    engine: Engine, fake: Any, provider: Provider
-) -> None:
+def test_an_answer_belongs_to_the_browser_that_asked(engine, fake, provider):
     mine, theirs = provider.begin(), provider.begin()
     code, state = fake.visit(theirs.url, realm={"roles": "mods"})
     state_alone = mine.cookie.split(".")[0]
@@ -256,9 +247,7 @@ def test_an_answer_belongs_to_the_browser_that_asked(
         )
 
 
-def test_a_provider_that_promises_its_name_must_give_it(
-    engine: Engine, fake: Any, provider: Provider
-) -> None:
+def test_a_provider_that_promises_its_name_must_give_it(engine, fake, provider):
     fake.configuration = {"authorization_response_iss_parameter_supported": True}
     pending = provider.begin()
     code, state = fake.visit(pending.url, realm={"roles": "mods"})
@@ -270,7 +259,7 @@ def test_a_provider_that_promises_its_name_must_give_it(
         provider.finish(engine, **answer, issuer=fake.issuer)
 
 
-def test_an_unsafe_or_absent_provider_is_refused(fake: Any, options: OidcOptions) -> None:
+def test_an_unsafe_or_absent_provider_is_refused(fake, options):
     for published, problem in (
         ({"issuer": "https://another.example"}, "another issuer"),
         ({"authorization_endpoint": "http://login.example/authorize"}, "not https"),
@@ -288,9 +277,7 @@ def test_an_unsafe_or_absent_provider_is_refused(fake: Any, options: OidcOptions
         Provider(OidcOptions(**{**vars(options), "roles": {"x": "owner"}}))
 
 
-def test_secrets_stay_out_of_sight(
-    engine: Engine, options: OidcOptions, provider: Provider, enter: Callable[..., Moderator]
-) -> None:
+def test_secrets_stay_out_of_sight(engine, options, provider, enter):
     assert options.client_secret not in repr(options)
     assert provider.begin().cookie not in repr(provider.begin())
     enter()

@@ -12,7 +12,7 @@ from modwatch.review.people import passwords
 GOOD = "correct horse battery"
 
 
-def test_hashes_are_argon2id_and_salted() -> None:
+def test_hashes_are_argon2id_and_salted():
     first, second = passwords.hash_password(GOOD), passwords.hash_password(GOOD)
     assert first != second
     assert first.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
@@ -22,14 +22,14 @@ def test_hashes_are_argon2id_and_salted() -> None:
     assert not passwords.matches("not a hash", GOOD)
 
 
-def test_weaker_hashes_and_other_keyboards_match() -> None:
+def test_weaker_hashes_and_other_keyboards_match():
     weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(GOOD)
     assert passwords.matches(weak, GOOD)
     stored = passwords.hash_password("caf\u00e9 au lait bitte")
     assert passwords.matches(stored, "cafe\u0301\u00a0au\u2003lait bitte")
 
 
-def test_unusable_passwords_are_refused_unquoted() -> None:
+def test_unusable_passwords_are_refused_unquoted():
     for password in (
         "", "eleven char", "x" * 257, "nul \0 in the middle", "lone \ud800 surrogate",
         "tab\tand bell\a",
@@ -42,11 +42,11 @@ def test_unusable_passwords_are_refused_unquoted() -> None:
 @given(st.text(alphabet=st.characters(categories=["Cc", "Cs", "Cn"]), min_size=1), st.text())
 @example("\0", "x" * 1_000_000)
 @settings(deadline=50)  # far less than a hash takes
-def test_what_no_one_can_have_is_refused_before_it_is_hashed(bad: str, rest: str) -> None:
+def test_what_no_one_can_have_is_refused_before_it_is_hashed(bad, rest):
     assert not passwords.matches(None, rest + bad)
 
 
-def test_no_ones_password_takes_as_long_as_someones() -> None:
+def test_no_ones_password_takes_as_long_as_someones():
     stored = passwords.hash_password(GOOD)
 
     def seconds(hashed: str | None) -> float:

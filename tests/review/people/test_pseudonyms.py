@@ -35,7 +35,7 @@ DIFFERENT = [
 ]
 
 
-def test_look_alikes_share_a_skeleton_and_different_names_stay_apart() -> None:
+def test_look_alikes_share_a_skeleton_and_different_names_stay_apart():
     for name, other in LOOK_ALIKES:
         assert skeletons(name) & skeletons(other), other
     for name, other in DIFFERENT:
@@ -43,17 +43,17 @@ def test_look_alikes_share_a_skeleton_and_different_names_stay_apart() -> None:
 
 
 @given(st.text(max_size=30))
-def test_case_and_form_do_not_make_a_name_new(name: str) -> None:
+def test_case_and_form_do_not_make_a_name_new(name):
     for other in (unicodedata.normalize("NFD", name), unicodedata.normalize("NFKC", name)):
         assert skeletons(other) & skeletons(name)
 
 
 @given(st.text(alphabet="abcdefghjkmpqstuxyz", min_size=1))
-def test_plain_letters_are_taken_as_they_stand(name: str) -> None:
+def test_plain_letters_are_taken_as_they_stand(name):
     assert skeletons(name) == {name}
 
 
-def test_names_that_cannot_be_read_are_refused() -> None:
+def test_names_that_cannot_be_read_are_refused():
     for name in (
         "", " ", " ann", "ann ", "a\nb", "a\0", "\ud800", "x" * 101,
         "a\u202eb", "a\u2066b", "a\u200bb", "a\u200db", "a\u00adb", "\ufeffann", "a\u00a0b",
@@ -64,7 +64,7 @@ def test_names_that_cannot_be_read_are_refused() -> None:
 
 
 @given(st.text(min_size=1, max_size=30))
-def test_usable_names_are_stable(name: str) -> None:
+def test_usable_names_are_stable(name):
     try:
         stored = usable_pseudonym(name)
     except QueueError:

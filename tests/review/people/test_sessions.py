@@ -11,14 +11,13 @@ from sqlalchemy import Engine, event
 
 from modwatch.common.errors import AccessDeniedError
 from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
-from modwatch.review.people.accounts import Moderator
 from review.labelling import open_queues
 
 NOW = timedelta(0)
 
 
 @pytest.fixture
-def session(engine: Engine, ann: Moderator) -> str:
+def session(engine, ann):
     return sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
 
 
@@ -40,7 +39,7 @@ def pass_time(engine: Engine, minutes: float) -> None:
     )
 
 
-def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moderator) -> None:
+def test_sessions_end_with_the_token_that_opened_them(engine, ann):
     token = access_tokens.issue_token(engine, ann.id, lifetime=timedelta(hours=1))
     session = sessions.open_session(engine, token)
     assert sessions.authenticate(engine, session, "session") == ann
@@ -54,7 +53,7 @@ def test_sessions_end_with_the_token_that_opened_them(engine: Engine, ann: Moder
         sessions.authenticate(engine, session, "session")
 
 
-def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: str) -> None:
+def test_authentication_is_one_query(engine, ann, session):
     open_queues(engine, "a", "b")
     changes.set_queues(engine, ann.id, {"a", "b"})
     changes.save_preferences(engine, ann.id, {"theme": "dark"})
@@ -82,9 +81,7 @@ def test_authentication_is_one_query(engine: Engine, ann: Moderator, session: st
     ],
     ids=["disabled", "another role", "another password"],
 )
-def test_sessions_end_when_the_account_changes(
-    engine: Engine, ann: Moderator, ben: Moderator, end: Callable[[Engine, Moderator], None]
-) -> None:
+def test_sessions_end_when_the_account_changes(engine, ann, ben, end):
     token = access_tokens.issue_token(engine, ann.id)
     session = sessions.open_session(engine, token)
     rotated = sessions.rotate_session(engine, session, NOW)
@@ -103,7 +100,7 @@ def test_sessions_end_when_the_account_changes(
     assert sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
 
 
-def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: str) -> None:
+def test_an_old_session_is_replaced_and_holds_a_minute(engine, session):
     after = timedelta(minutes=15)
     assert sessions.rotate_session(engine, session, after) is None
     pass_time(engine, 16)
@@ -118,7 +115,7 @@ def test_an_old_session_is_replaced_and_holds_a_minute(engine: Engine, session: 
     assert works(engine, new)
 
 
-def test_rotations_keep_the_seed_and_the_scopes(engine: Engine) -> None:
+def test_rotations_keep_the_seed_and_the_scopes(engine):
     lead = accounts.create_moderator(engine, "lee", "lead")
     token = access_tokens.issue_token(engine, lead.id, scopes=["decisions:read"])
     first, other = (sessions.open_session(engine, token) for _ in range(2))
@@ -131,7 +128,7 @@ def test_rotations_keep_the_seed_and_the_scopes(engine: Engine) -> None:
     assert sessions.authenticate(engine, second, "session").scopes == {"decisions:read"}
 
 
-def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
+def test_no_rotation_lengthens_a_session(engine, session):
     current = session
     for _ in range(5):
         pass_time(engine, 143)
@@ -144,18 +141,18 @@ def test_no_rotation_lengthens_a_session(engine: Engine, session: str) -> None:
     assert sessions.rotate_session(engine, current, NOW) is None
 
 
-def test_what_is_no_session_is_not_replaced(engine: Engine, ann: Moderator) -> None:
+def test_what_is_no_session_is_not_replaced(engine, ann):
     for given in ("", "unknown", "\ud800", "a\0", access_tokens.issue_token(engine, ann.id)):
         assert sessions.rotate_session(engine, given, NOW) is None
 
 
-def test_requests_at_once_rotate_once(engine: Engine, session: str) -> None:
+def test_requests_at_once_rotate_once(engine, session):
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: sessions.rotate_session(engine, session, NOW), range(16)))
     assert sum(record is not None for record in made) == 1
 
 
-def test_no_session_outlives_a_log_out_at_the_same_moment(engine: Engine, ann: Moderator) -> None:
+def test_no_session_outlives_a_log_out_at_the_same_moment(engine, ann):
     token = access_tokens.issue_token(engine, ann.id)
     for _ in range(15):
         session = sessions.open_session(engine, token)

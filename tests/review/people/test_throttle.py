@@ -23,7 +23,7 @@ def rows(engine: Engine) -> int:
         return int(connection.execute(text("SELECT count(*) FROM login_attempt")).scalar_one())
 
 
-def test_a_name_is_braked_and_let_go(engine: Engine) -> None:
+def test_a_name_is_braked_and_let_go(engine):
     for minute in range(5):
         throttle.admit(engine, "ann", f"192.0.2.{minute}")
         pass_time(engine, 1)
@@ -42,7 +42,7 @@ def test_a_name_is_braked_and_let_go(engine: Engine) -> None:
         throttle.admit(engine, "ann", "192.0.2.99")
 
 
-def test_an_address_is_braked_whatever_the_names(engine: Engine) -> None:
+def test_an_address_is_braked_whatever_the_names(engine):
     for number in range(30):
         throttle.admit(engine, f"name {number}", f"2001:db8::{number}")
     with pytest.raises(ThrottledError) as refusal:
@@ -51,7 +51,7 @@ def test_an_address_is_braked_whatever_the_names(engine: Engine) -> None:
     throttle.admit(engine, "another", "2001:db8:0:1::1")
 
 
-def test_a_success_clears_the_name_only(engine: Engine) -> None:
+def test_a_success_clears_the_name_only(engine):
     attempts = [throttle.admit(engine, "ann", "192.0.2.1") for _ in range(5)]
     throttle.forgive(engine, attempts[-1])
     assert rows(engine) == 4  # those of the address that failed
@@ -61,7 +61,7 @@ def test_a_success_clears_the_name_only(engine: Engine) -> None:
     throttle.admit(engine, "ann", "192.0.2.2")
 
 
-def test_a_crowd_of_guesses_is_five(engine: Engine) -> None:
+def test_a_crowd_of_guesses_is_five(engine):
     def guess(number: int) -> bool:
         try:
             throttle.admit(engine, "ann", f"192.0.2.{number}")
@@ -73,7 +73,7 @@ def test_a_crowd_of_guesses_is_five(engine: Engine) -> None:
         assert sum(pool.map(guess, range(40))) == 5
 
 
-def test_nothing_that_was_typed_is_kept_and_any_address_is_counted(engine: Engine) -> None:
+def test_nothing_that_was_typed_is_kept_and_any_address_is_counted(engine):
     for n, address in enumerate(("", "testclient", "unix:", "fe80::1%eth0", "::ffff:10.0.0.1"), 1):
         throttle.admit(engine, f"name {n}", address)
         assert rows(engine) == 2 * n
@@ -86,7 +86,7 @@ def test_nothing_that_was_typed_is_kept_and_any_address_is_counted(engine: Engin
     assert len(set(stored)) == 5
 
 
-def test_old_rows_go_and_retention_prunes_the_rest(engine: Engine) -> None:
+def test_old_rows_go_and_retention_prunes_the_rest(engine):
     for number in range(10):
         throttle.admit(engine, f"name {number}", "192.0.2.1")
     pass_time(engine, 29)
@@ -103,7 +103,7 @@ def test_old_rows_go_and_retention_prunes_the_rest(engine: Engine) -> None:
     assert rows(engine) == 0
 
 
-def test_a_clock_set_back_brakes_no_longer_than_a_window(engine: Engine) -> None:
+def test_a_clock_set_back_brakes_no_longer_than_a_window(engine):
     for _ in range(5):
         throttle.admit(engine, "ann", "192.0.2.1")
     pass_time(engine, -10)

@@ -1,6 +1,6 @@
 import threading
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ Write = Callable[[str], Path]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Iterator[Write]:
+def write(tmp_path):
     def put(content: str) -> Path:
         (tmp_path / "own.toml").write_text(content, encoding="utf-8")
         load_policy.cache_clear()
@@ -104,7 +104,7 @@ def changed(policy: Policy, tmp_path: Path, title: str) -> Policy:
 
 
 class TestShipped:
-    def test_two_levels_and_few_leaves(self) -> None:
+    def test_two_levels_and_few_leaves(self):
         parents = {node.parent for node in POLICY.nodes}
         leaves = [node for node in POLICY.nodes if node.code not in parents]
         assert len(leaves) <= 30
@@ -112,17 +112,17 @@ class TestShipped:
         for node in leaves:
             assert node.parent is None or POLICY.code(node.parent).parent is None
 
-    def test_a_restriction_has_a_category_and_nothing_else_has(self) -> None:
+    def test_a_restriction_has_a_category_and_nothing_else_has(self):
         for node in POLICY.nodes:
             assert (node.dsa_category in CATEGORIES) == (node.label == 1)
 
-    def test_a_child_has_its_parents_category_unless_it_says_another(self) -> None:
+    def test_a_child_has_its_parents_category_unless_it_says_another(self):
         categories = {node.code: node.dsa_category for node in POLICY.nodes}
         assert categories["hate.slur"] == categories["hate"]
         assert categories["hate.women"] != categories["hate"]
         assert categories["criticism"] is None
 
-    def test_the_languages_differ(self) -> None:
+    def test_the_languages_differ(self):
         for node in POLICY.nodes:
             assert node.description.in_locale("de") != node.description.in_locale("en")
             assert node.description.in_locale("fr") == node.description.en
@@ -131,12 +131,12 @@ class TestShipped:
 
 
 class TestFile:
-    def test_an_own_file_takes_the_place_of_all(self, write: Write) -> None:
+    def test_an_own_file_takes_the_place_of_all(self, write):
         own = load_policy(write(MINIMAL))
         assert [node.code for node in own.nodes] == ["bad", "bad.worse", "good"]
         assert own.code("bad.worse").dsa_category == "STATEMENT_CATEGORY_VIOLENCE"
 
-    def test_what_cannot_be_is_refused_by_name(self, write: Write) -> None:
+    def test_what_cannot_be_is_refused_by_name(self, write):
         for old, new, *names in REFUSED:
             assert MINIMAL.count(old) >= 1
             with pytest.raises(SettingsError) as refusal:
@@ -144,7 +144,7 @@ class TestFile:
             for name in [*names, "MODWATCH_POLICY"]:
                 assert name in str(refusal.value)
 
-    def test_what_is_no_policy_is_refused(self, write: Write) -> None:
+    def test_what_is_no_policy_is_refused(self, write):
         circle = MINIMAL.replace('code = "bad"', 'code = "bad"\nparent = "bad.worse"')
         with pytest.raises(SettingsError, match="its own ancestor"):
             load_policy(write(circle))
@@ -157,13 +157,13 @@ class TestFile:
             with pytest.raises(SettingsError, match="MODWATCH_POLICY"):
                 load_policy(write(content))
 
-    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+    def test_a_missing_file_is_named(self, tmp_path):
         with pytest.raises(SettingsError, match=r"nowhere\.toml"):
             load_policy(tmp_path / "nowhere.toml")
 
 
 class TestDigest:
-    def test_every_content_counts_and_the_order_of_fields_does_not(self, write: Write) -> None:
+    def test_every_content_counts_and_the_order_of_fields_does_not(self, write):
         before = load_policy(write(MINIMAL)).digest
         moved = MINIMAL.replace('label = 0\nkey = "g"', 'key = "g"\nlabel = 0')
         assert moved != MINIMAL
@@ -177,7 +177,7 @@ class TestDigest:
 
 class TestCheck:
     @given(code=st.sampled_from(CODES), label=st.sampled_from([0, 1]))
-    def test_a_code_passes_with_its_label_only(self, code: str, label: int) -> None:
+    def test_a_code_passes_with_its_label_only(self, code, label):
         if POLICY.code(code).label == label:
             check(POLICY, label, code, required=True)
         else:
@@ -185,19 +185,19 @@ class TestCheck:
                 check(POLICY, label, code)
 
     @given(code=st.text(max_size=200).filter(lambda code: code not in CODES))
-    def test_an_unknown_code_is_refused(self, code: str) -> None:
+    def test_an_unknown_code_is_refused(self, code):
         with pytest.raises(QueueError, match="has no code") as refusal:
             check(POLICY, 1, code)
         assert len(str(refusal.value)) < 1_000
 
-    def test_none_passes_where_none_is_required(self) -> None:
+    def test_none_passes_where_none_is_required(self):
         check(POLICY, 1, None)
         with pytest.raises(QueueError, match="choose one"):
             check(POLICY, 1, None, required=True)
 
 
 class TestReasons:
-    def test_each_action_has_its_own(self) -> None:
+    def test_each_action_has_its_own(self):
         assert {action: list(reasons) for action, reasons in POLICY.reasons.items()} == {
             "skip": ["unsure", "language", "conflict_of_interest", "distressing", "technical"],
             "escalate": ["policy_gap", "context", "other", "legal", "severe"],
@@ -205,7 +205,7 @@ class TestReasons:
             "close": ["spam_wave", "duplicate", "outdated", "platform_removed", "other"],
         }
 
-    def test_only_listed_reasons_pass(self) -> None:
+    def test_only_listed_reasons_pass(self):
         for action, reasons in POLICY.reasons.items():
             for reason in reasons:
                 check_reason(POLICY, action, reason)
@@ -225,9 +225,7 @@ def stored(engine: Engine) -> tuple[str, str, dict[str, Any]]:
 
 
 class TestRegister:
-    def test_what_is_stored_once_is_the_policy_and_stays(
-        self, engine: Engine, tmp_path: Path
-    ) -> None:
+    def test_what_is_stored_once_is_the_policy_and_stays(self, engine, tmp_path):
         start = threading.Barrier(4)
 
         def register(_: int) -> None:
@@ -245,12 +243,12 @@ class TestRegister:
 
 
 class TestPage:
-    def test_the_tables_equal_the_file(self) -> None:
+    def test_the_tables_equal_the_file(self):
         page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
         for table in (nodes_table(), reasons_table()):
             assert table in page, f"write into docs/policy.md:\n\n{table}"
 
-    def test_its_example_is_a_policy_once_it_has_the_reasons(self, write: Write) -> None:
+    def test_its_example_is_a_policy_once_it_has_the_reasons(self, write):
         page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
         example = page.split("```toml\n")[1].split("```")[0]
         reasons = SHIPPED.read_text(encoding="utf-8").partition("[reasons.skip]")

@@ -11,7 +11,6 @@ from sqlalchemy import Engine
 
 from modwatch.common.errors import QueueError
 from modwatch.review.people import accounts, changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.agreement import (
     AgreementReport,
     agreement_by_group,
@@ -61,7 +60,7 @@ def panel(n: int) -> list[GoldComment]:
 
 
 @pytest.fixture
-def stream(engine: Engine, new_item: Make) -> Callable[..., None]:
+def stream(engine, new_item):
     days: Iterator[date] = (date(2025, 1, 1) + timedelta(k) for k in range(1000))
 
     def put(n: int, *kinds: str, **fields: object) -> None:
@@ -76,7 +75,7 @@ def stream(engine: Engine, new_item: Make) -> Callable[..., None]:
     return put
 
 
-def test_nothing_compared_is_insufficient_throughout(engine: Engine) -> None:
+def test_nothing_compared_is_insufficient_throughout(engine):
     found = report(engine)
     figures = (
         found.confirmations, found.confirmations_kappa, found.several_labels_alpha,
@@ -90,9 +89,7 @@ def test_nothing_compared_is_insufficient_throughout(engine: Engine) -> None:
         agreement_report(engine, TODAY, TODAY - timedelta(1))
 
 
-def test_first_labels_and_confirmations_are_compared(
-    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
-) -> None:
+def test_first_labels_and_confirmations_are_compared(engine, ann, ben, stream):
     stream(20, "review", "confirmation")
     stream(3)  # without a confirmation
     label_all(engine, ann, truth)
@@ -109,8 +106,8 @@ def test_first_labels_and_confirmations_are_compared(
 
 
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(
-    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
-) -> None:
+    engine, ann, ben, stream
+):
     stream(3, "review", "confirmation")
     first, second, _ = label_all(engine, ann, lambda _: 1)
     lease = undo(engine, moderator_id=ann.id, decision_id=first.id, idempotency_key="undo")
@@ -125,9 +122,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
     assert (found.value, found.n) == (pytest.approx(2 / 3), 3)
 
 
-def test_several_labels_of_an_item_and_no_adjudication(
-    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
-) -> None:
+def test_several_labels_of_an_item_and_no_adjudication(engine, ann, ben, stream):
     lea = accounts.create_moderator(engine, "lea", "lead")
     stream(20, labels_wanted=2)
     stream(3)  # of one label
@@ -142,9 +137,7 @@ def test_several_labels_of_an_item_and_no_adjudication(
     assert report(engine, minimum=20).several_labels_alpha == before
 
 
-def test_gold_that_is_retired_or_answered_anew_counts_no_more(
-    engine: Engine, ann: Moderator, stream: Callable[..., None]
-) -> None:
+def test_gold_that_is_retired_or_answered_anew_counts_no_more(engine, ann, stream):
     stream(10)
     label_all(engine, ann, truth)
     add_gold(engine, panel(10))
@@ -162,9 +155,7 @@ def test_gold_that_is_retired_or_answered_anew_counts_no_more(
     assert report(engine, minimum=1).gold_accuracy.n == 7
 
 
-def test_a_persons_figures_are_kept_back_below_the_minimum(
-    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
-) -> None:
+def test_a_persons_figures_are_kept_back_below_the_minimum(engine, ann, ben, stream):
     add_gold(engine, panel(60))
     for person, n in ((ann, 30), (ben, 10)):
         stream(n)
@@ -179,9 +170,7 @@ def test_a_persons_figures_are_kept_back_below_the_minimum(
     assert report(engine).gold_accuracy.n == 40
 
 
-def test_retests_compare_a_person_with_themselves(
-    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
-) -> None:
+def test_retests_compare_a_person_with_themselves(engine, ann, ben, stream):
     stream(15, stratum=0)
     label_all(engine, ann, truth)
     stream(5, stratum=2, inclusion_probability=0.1)
@@ -197,9 +186,7 @@ def test_retests_compare_a_person_with_themselves(
     assert (found.retest_consistency.value, found.retest_disagreement.value) == (0.25, 0.75)
 
 
-def test_groups_are_shown_from_a_size_on(
-    engine: Engine, stream: Callable[..., None], ann: Moderator
-) -> None:
+def test_groups_are_shown_from_a_size_on(engine, stream, ann):
     add_gold(engine, panel(60))
     staff = [accounts.create_moderator(engine, f"person {k}", "moderator") for k in range(13)]
     for k, person in enumerate(staff):
@@ -234,9 +221,7 @@ def test_groups_are_shown_from_a_size_on(
     assert agreement_by_group(engine, *period, least_people=5) == []
 
 
-def test_agreement_and_error_cover_what_is_true(
-    engine: Engine, ann: Moderator, ben: Moderator, stream: Callable[..., None]
-) -> None:
+def test_agreement_and_error_cover_what_is_true(engine, ann, ben, stream):
     """Two people who err at 10 %: κ, α, r and the error rate behind them, and what gold says."""
     error, toxic, n = 0.1, 1 / 3, 40
     judges = {ann.id: erring(error, 11), ben.id: erring(error, 12)}
@@ -264,9 +249,7 @@ def test_agreement_and_error_cover_what_is_true(
         assert person.agreement.low <= 1 - error <= person.agreement.high
 
 
-def test_the_log_is_read_by_its_days(
-    engine: Engine, ann: Moderator, stream: Callable[..., None]
-) -> None:
+def test_the_log_is_read_by_its_days(engine, ann, stream):
     stream(5)
     label_all(engine, ann, truth)
     add_gold(engine, panel(5))

@@ -1,15 +1,14 @@
 """A classifier that guesses the kind of what was served: at chance unless something tells."""
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
 from databases import tamper, unguarded
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.blindness import (
     MEASURED,
     above_chance,
@@ -40,7 +39,7 @@ def items(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def test_where_nothing_tells_every_kind_is_at_chance() -> None:
+def test_where_nothing_tells_every_kind_is_at_chance():
     found = blind_integrity(items(2_500))
     assert found.keys() == set(MEASURED)
     assert not any(above_chance(auc) for auc in found.values())
@@ -49,7 +48,7 @@ def test_where_nothing_tells_every_kind_is_at_chance() -> None:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind != "gold")) for kind in MEASURED]
 )
-def test_a_planted_tell_is_found(kind: str) -> None:
+def test_a_planted_tell_is_found(kind):
     """A third of the items of one kind have no platform, as gold of a corpus had."""
     made = items(2_500, 1)
     made.loc[(made["kind"] == kind) & (made.index % 3 == 0), "platform"] = None
@@ -57,21 +56,19 @@ def test_a_planted_tell_is_found(kind: str) -> None:
     assert {other for other, auc in found.items() if above_chance(auc)} == {kind}
 
 
-def test_few_items_are_insufficient() -> None:
+def test_few_items_are_insufficient():
     assert blind_integrity(items(100))["gold"].reason.endswith("50 of 5 days are needed")
     assert blind_integrity(pd.DataFrame({"kind": [], "day": []}))["gold"].status == "insufficient"
 
 
-def test_above_chance_is_above_both_bounds() -> None:
+def test_above_chance_is_above_both_bounds():
     for auc, interval, expected in (
         (0.54, (0.51, 0.57), False), (0.6, (0.49, 0.7), False), (0.56, (0.51, 0.6), True),
     ):  # fmt: skip
         assert above_chance(Estimate.from_interval(auc, interval, n=100)) == expected
 
 
-def test_what_was_served_is_read_and_a_measurement_remembered(
-    engine: Engine, ann: Moderator, new_item: Make, day: date
-) -> None:
+def test_what_was_served_is_read_and_a_measurement_remembered(engine, ann, new_item, day):
     """Gold of another platform, which this installation served unmatched."""
     kinds = ("review", "gold")
     for number, kind in enumerate(kinds):
@@ -99,9 +96,7 @@ def test_what_was_served_is_read_and_a_measurement_remembered(
     assert served_items(engine, today + timedelta(1), today + timedelta(2)).empty
 
 
-def test_confirmations_are_served_among_the_items_of_the_next_day(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+def test_confirmations_are_served_among_the_items_of_the_next_day(engine, ann, ben, new_item, day):
     from modwatch.review.queue.lanes import load_lanes
 
     rules = load_lanes()

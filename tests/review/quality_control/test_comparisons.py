@@ -5,7 +5,6 @@ from datetime import date, timedelta
 
 from sqlalchemy import Engine, text
 
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.comparisons import day_answers
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
@@ -39,9 +38,7 @@ def panel(n: int) -> list[GoldComment]:
     ]
 
 
-def test_retests_stand_next_to_what_the_same_person_answered_first(
-    engine: Engine, ann: Moderator, day: date, new_item: Make
-) -> None:
+def test_retests_stand_next_to_what_the_same_person_answered_first(engine, ann, day, new_item):
     places = [{"stratum": k % 2, "inclusion_probability": 1.0 - 0.5 * (k % 2)} for k in range(50)]
     intake.enqueue(engine, [new_item(f"c{k}", k + 1, **places[k]) for k in range(50)], day)
     label_all(engine, ann, lambda _: 0)
@@ -66,9 +63,7 @@ def test_retests_stand_next_to_what_the_same_person_answered_first(
     assert len(answers(engine, tomorrow)) == 19  # what was taken back does not count
 
 
-def test_gold_stands_next_to_its_label_until_it_is_retired(
-    engine: Engine, ann: Moderator, day: date, new_item: Make
-) -> None:
+def test_gold_stands_next_to_its_label_until_it_is_retired(engine, ann, day, new_item):
     intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(50)], day)
     label_all(engine, ann, lambda _: 0)
     add_gold(engine, panel(40))

@@ -31,7 +31,7 @@ FALSE_POSITIVE, FALSE_NEGATIVE = 0.05, 0.25
 
 
 @pytest.fixture
-def route(engine: Engine, new_item: Make) -> Route:
+def route(engine, new_item):
     """Queue n comments of a day, all of them with confirmations."""
 
     def put(n: int, day: date = MONDAY, **fields: object) -> None:
@@ -78,19 +78,19 @@ def holds(rates: ErrorRates) -> bool:
     return all(found.low <= true <= found.high for found, true in truth)  # type: ignore[operator]
 
 
-def test_rates_are_recovered_within_their_intervals() -> None:
+def test_rates_are_recovered_within_their_intervals():
     found = [error_rates(labelled_comments(simulated(1500, seed))) for seed in range(3)]
     assert all(map(holds, found))  # both at once
     assert all(match.false_negative.high - match.false_negative.low < 0.25 for match in found)
     assert all(0 < (match.overturned or 0) < match.confirmed < match.labelled for match in found)
 
 
-def test_top_and_slice_are_distinguished() -> None:
+def test_top_and_slice_are_distinguished():
     rows = [*simulated(900, 1), *simulated(900, 2, stratum=3, reason="random_slice")]
     assert holds(error_rates(labelled_comments(rows)))
 
 
-def test_too_few_confirmed_labels_give_no_figure() -> None:
+def test_too_few_confirmed_labels_give_no_figure():
     rows = [{**row, "given": 1, "toxic": row["first_label"]} for row in simulated(200, 3)]
     for row in rows[:29]:
         row |= {"given": 2, "toxic": 2, "first_label": 1}
@@ -106,7 +106,7 @@ def test_too_few_confirmed_labels_give_no_figure() -> None:
     assert found.false_positive.status == found.false_negative.status == "ok"
 
 
-def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
+def test_nothing_labelled_is_insufficient(engine):
     report = error_rate_report(engine, MONDAY, MONDAY)
     assert (report.everything.labelled, report.everything.false_negative.n) == (0, 0)
     assert report.by_queue == report.by_reason == report.by_week == {}
@@ -114,7 +114,7 @@ def test_nothing_labelled_is_insufficient(engine: Engine) -> None:
         error_rate_report(engine, MONDAY, MONDAY - timedelta(1))
 
 
-def test_what_counts_of_one_comment(engine: Engine, team: list[Moderator], route: Route) -> None:
+def test_what_counts_of_one_comment(engine, team, route):
     for number, (labels, given, toxic, overturned) in enumerate((
         ((1,), 1, 1, 0), ((1, 1), 2, 2, 0), ((1, 0), 2, 1, 0), ((1, 0, 1), 3, 2, 0),
         ((1, 0, 0), 3, 1, 1), ((0, 1, 1), 3, 2, 1),
@@ -135,8 +135,8 @@ def read(engine: Engine, day: date = MONDAY) -> pd.DataFrame:
 
 
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(
-    engine: Engine, team: list[Moderator], route: Route
-) -> None:
+    engine, team, route
+):
     route(2)
     ann, ben, _ = team
     first = label_next(engine, ann, 1)
@@ -155,7 +155,7 @@ def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_s
     assert (read(engine).given.tolist(), read(engine).first_label.tolist()) == ([1], [1])
 
 
-def test_by_queue_reason_and_week(engine: Engine, team: list[Moderator], route: Route) -> None:
+def test_by_queue_reason_and_week(engine, team, route):
     route(32)
     route(10, MONDAY + timedelta(6), reason="random_slice", stratum=2, inclusion_probability=0.1)
     route(3, MONDAY + timedelta(7))
@@ -179,7 +179,7 @@ def test_by_queue_reason_and_week(engine: Engine, team: list[Moderator], route: 
     assert elsewhere.everything.labelled == 0
 
 
-def test_only_the_largest_queues_have_figures_of_their_own() -> None:
+def test_only_the_largest_queues_have_figures_of_their_own():
     rows = [row for k in range(10) for row in simulated(5 + k, k, queue=f"q{k}", given=2, toxic=1)]
     comments = labelled_comments(rows)
     assert list(by_name(comments, "queue")) == [f"q{k}" for k in range(2, 10)]

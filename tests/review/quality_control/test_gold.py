@@ -1,8 +1,6 @@
 import itertools
 import json
 from collections.abc import Callable
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from sqlalchemy import Engine, select
 from modwatch.common.errors import QueueError, SourceError
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.review.erasure import erase_reviews
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.quality_control.gold import (
     GoldComment,
     add_gold,
@@ -44,7 +41,7 @@ def stored(engine: Engine) -> dict[str, tuple[int, str, bool]]:
     return {row.comment_id: (row.label, row.source, row.retired_at is None) for row in rows}
 
 
-def test_gold_is_added_once_all_or_none_and_may_come_back(engine: Engine) -> None:
+def test_gold_is_added_once_all_or_none_and_may_come_back(engine):
     assert add_gold(engine, [gold("g1"), gold("g2", 0)]) == 2
     assert add_gold(engine, [gold("g2", 0), gold("g3")]) == 1
     assert stored(engine)["g2"] == (0, "a panel", True)
@@ -90,7 +87,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_cannot_be_gold_is_refused(engine: Engine) -> None:
+def test_what_cannot_be_gold_is_refused(engine):
     fields = {"comment_id", "text", "label", "source"}
     for change, reason in REFUSED:
         assert gold_of(RECORD | change) == (None, reason)
@@ -115,7 +112,7 @@ CONVERTED: list[tuple[dict[str, Any], str, object]] = [
 ]
 
 
-def test_values_are_converted_as_those_of_the_daily_job() -> None:
+def test_values_are_converted_as_those_of_the_daily_job():
     for change, field, value in CONVERTED:
         comment, problem = gold_of(RECORD | change)
         assert (getattr(comment, field), problem) == (value, None)
@@ -133,7 +130,7 @@ WRONG_FILES = [
 ]
 
 
-def test_wrong_files_are_named(engine: Engine, tmp_path: Path) -> None:
+def test_wrong_files_are_named(engine, tmp_path):
     file = tmp_path / "gold.csv"
     for content, match in WRONG_FILES:
         file.write_text(content)
@@ -148,7 +145,7 @@ def test_wrong_files_are_named(engine: Engine, tmp_path: Path) -> None:
     assert stored(engine) == {}
 
 
-def test_a_file_of_faults_is_reported_by_reason_and_line(engine: Engine, tmp_path: Path) -> None:
+def test_a_file_of_faults_is_reported_by_reason_and_line(engine, tmp_path):
     lines = [
         "comment_id,text,label,source,year", "g1,one,1,panel,n/a", "g1,one,1,panel,2020",
         "g2,two,maybe,panel,", "g3,three,2,panel,", " ,four,0,panel,", "g1,other,1,panel,", "g5",
@@ -193,7 +190,7 @@ RUNS = itertools.count()
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(records=st.lists(st.fixed_dictionaries(CELLS) | st.just(7), min_size=1, max_size=6))
-def test_the_account_of_any_file_closes(engine: Engine, tmp_path: Path, records: list) -> None:
+def test_the_account_of_any_file_closes(engine, tmp_path, records):
     run, file = next(RUNS), tmp_path / "gold.jsonl"
     for record in records:
         if isinstance(record, dict) and isinstance(record["comment_id"], str):
@@ -213,9 +210,7 @@ def test_the_account_of_any_file_closes(engine: Engine, tmp_path: Path, records:
         assert not valid.keys() & stored(engine).keys()
 
 
-def test_what_two_people_stated_alike_becomes_gold(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+def test_what_two_people_stated_alike_becomes_gold(engine, ann, ben, new_item, day):
     item = new_item("c1", language="en", platform="news", parent_text="the parent")
     second = new_item(
         "c1", kind="confirmation", language="en", platform="news", parent_text="the parent"
@@ -235,8 +230,8 @@ def test_what_two_people_stated_alike_becomes_gold(
 
 
 def test_two_who_disagree_make_no_gold_until_a_lead_settles_it(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
+    engine, ann, ben, lea, new_item, day
+):
     intake.enqueue(engine, [new_item("c1", labels_wanted=2)], day)
     item = label_next(engine, ann).item_id
     label_next(engine, ben, 0)
@@ -248,9 +243,7 @@ def test_two_who_disagree_make_no_gold_until_a_lead_settles_it(
     assert stored(engine) == {"c1": (0, "settled by lea", True)}
 
 
-def test_a_leads_correction_settles_and_ones_own_does_not(
-    engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
+def test_a_leads_correction_settles_and_ones_own_does_not(engine, ann, lea, new_item, day):
     intake.enqueue(engine, [new_item("c1")], day)
     item = label_next(engine, ann).item_id
     change = {"engine": engine, "item_id": item, "reason": "policy"}
@@ -265,7 +258,7 @@ def test_a_leads_correction_settles_and_ones_own_does_not(
         gold_from_decisions(engine, [item])
 
 
-def test_retired_gold_waits_for_no_one(engine: Engine, ann: Moderator, day: date) -> None:
+def test_retired_gold_waits_for_no_one(engine, ann, day):
     add_gold(engine, [gold("g1")])
     execute(
         engine,

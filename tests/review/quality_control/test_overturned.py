@@ -27,7 +27,7 @@ Route = Callable[..., None]
 
 
 @pytest.fixture
-def route(engine: Engine, new_item: Make, day: date) -> Route:
+def route(engine, new_item, day):
     """Queue comments with these ids, and confirmations of all of their labels."""
 
     def put(*ids: str, on: date = day, **more: object) -> None:
@@ -59,9 +59,7 @@ def overturn(engine: Engine, team: list[Moderator], first: int = 1) -> None:
         label_all(engine, person, lambda _: 1 - first)
 
 
-def test_what_is_listed_of_a_comment(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, day: date
-) -> None:
+def test_what_is_listed_of_a_comment(engine, team, lea, route, day):
     route("c1", parent_text="above", language="de")
     label_next(engine, team[0], 0)
     for person in team[1:]:
@@ -73,9 +71,7 @@ def test_what_is_listed_of_a_comment(
     )  # fmt: skip
 
 
-def test_what_most_labels_confirm_or_leave_open_is_not_listed(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, day: date
-) -> None:
+def test_what_most_labels_confirm_or_leave_open_is_not_listed(engine, team, lea, route, day):
     for number, labels in enumerate([(1,), (1, 1), (1, 0), (1, 0, 1)]):
         route(f"c{number}", on=day + timedelta(number))
         for person, value in zip(team, labels, strict=False):
@@ -84,9 +80,7 @@ def test_what_most_labels_confirm_or_leave_open_is_not_listed(
         intake.enqueue(engine, [], day + timedelta(number))  # what is left is withdrawn
 
 
-def test_a_label_that_is_being_given_again_is_not_listed(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
-) -> None:
+def test_a_label_that_is_being_given_again_is_not_listed(engine, team, lea, route):
     route("c1")
     overturn(engine, team[:2])
     third = label_next(engine, team[2], 0)
@@ -97,9 +91,7 @@ def test_a_label_that_is_being_given_again_is_not_listed(
     assert texts(engine, lea) == ["c1"]
 
 
-def test_no_one_reads_what_they_labelled(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
-) -> None:
+def test_no_one_reads_what_they_labelled(engine, team, lea, route):
     """They may be asked for it again in a retest."""
     route("c1")
     overturn(engine, [*team[:2], lea])
@@ -109,8 +101,8 @@ def test_no_one_reads_what_they_labelled(
 
 @pytest.mark.parametrize("kind", ["review", "audit", "imported"])
 def test_what_the_lead_holds_or_may_be_served_is_not_listed(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, new_item: Make, kind: str
-) -> None:
+    engine, team, lea, route, new_item, kind
+):
     route("c1", "c2")
     overturn(engine, team)
     again, later = new_item("c1", kind=kind), date(2026, 3, 1)
@@ -127,9 +119,7 @@ def test_what_the_lead_holds_or_may_be_served_is_not_listed(
     assert len(texts(engine, accounts.create_moderator(engine, "leo", "lead"))) == 2
 
 
-def test_an_open_retest_of_someone_hides_the_comment(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route
-) -> None:
+def test_an_open_retest_of_someone_hides_the_comment(engine, team, lea, route):
     route("c1")
     overturn(engine, team)
     today = date(2026, 3, 1)
@@ -145,9 +135,7 @@ def test_an_open_retest_of_someone_hides_the_comment(
     assert texts(engine, lea) == ["c1"]
 
 
-def test_a_dismissal_may_be_cancelled(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, new_item: Make
-) -> None:
+def test_a_dismissal_may_be_cancelled(engine, team, lea, route, new_item):
     route("c1")
     overturn(engine, team)
     intake.enqueue(engine, [new_item("c1")], date(2026, 3, 1))
@@ -156,9 +144,7 @@ def test_a_dismissal_may_be_cancelled(
     assert texts(engine, lea) == []
 
 
-def test_the_latest_of_some_queues(
-    engine: Engine, team: list[Moderator], lea: Moderator, route: Route, day: date
-) -> None:
+def test_the_latest_of_some_queues(engine, team, lea, route, day):
     for number in range(3):
         route(f"c{number}", on=day + timedelta(number))
     overturn(engine, team)

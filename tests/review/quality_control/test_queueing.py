@@ -91,16 +91,14 @@ def gold(n: int, **more: Any) -> list[GoldComment]:
 
 
 @pytest.fixture
-def old_items(new_item: Make) -> list[NewItem]:
+def old_items(new_item):
     return [
         new_item(f"c{k}", k + 1, stratum=3, inclusion_probability=0.25, language="en", prob=k / 50)
         for k in range(20)
     ]
 
 
-def test_a_retest_is_the_comment_once_more_for_the_same_person(
-    engine: Engine, ann: Moderator, ben: Moderator, old_items: list[NewItem]
-) -> None:
+def test_a_retest_is_the_comment_once_more_for_the_same_person(engine, ann, ben, old_items):
     labelled_long_ago(engine, ann, old_items)
     work_today(engine, ben)
     done = queue_some(engine)
@@ -119,9 +117,7 @@ def test_a_retest_is_the_comment_once_more_for_the_same_person(
     assert len({entry.comment_id for entry in again}) == 5
 
 
-def test_fourteen_days_and_not_an_hour_less(
-    engine: Engine, ann: Moderator, old_items: list[NewItem]
-) -> None:
+def test_fourteen_days_and_not_an_hour_less(engine, ann, old_items):
     labelled_long_ago(engine, ann, old_items)
     tamper(
         engine, "UPDATE decision SET decided_at = decided_at + interval '1 hour' WHERE position > 2"
@@ -131,8 +127,8 @@ def test_fourteen_days_and_not_an_hour_less(
 
 
 def test_the_same_day_again_adds_nothing_and_undecided_checks_do_not_pile_up(
-    engine: Engine, ann: Moderator, old_items: list[NewItem]
-) -> None:
+    engine, ann, old_items
+):
     add_gold(engine, gold(30))
     labelled_long_ago(engine, ann, old_items)
     assert queue_some(engine) == Queued(people=1, retests=5, gold=5)
@@ -144,9 +140,7 @@ def test_the_same_day_again_adds_nothing_and_undecided_checks_do_not_pile_up(
     assert queue_some(engine) == Queued(people=1, retests=0, gold=0)
 
 
-def test_no_one_meets_a_check_twice(
-    engine: Engine, ann: Moderator, old_items: list[NewItem]
-) -> None:
+def test_no_one_meets_a_check_twice(engine, ann, old_items):
     add_gold(engine, gold(12))
     labelled_long_ago(engine, ann, old_items)
     for after in range(8):
@@ -161,9 +155,7 @@ def test_no_one_meets_a_check_twice(
     }
 
 
-def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
-    engine: Engine, ann: Moderator, new_item: Make
-) -> None:
+def test_what_was_taken_back_corrected_or_met_again_is_no_retest(engine, ann, new_item):
     day = date(2026, 1, 1)
     intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(4)], day)
     done = {entry.comment_id: entry for entry in label_all(engine, ann, fine)}
@@ -181,7 +173,7 @@ def test_what_was_taken_back_corrected_or_met_again_is_no_retest(
     assert [row["comment_id"] for row in checks(engine)] == ["c3"]
 
 
-def test_what_was_erased_is_no_retest(engine: Engine, ann: Moderator, new_item: Make) -> None:
+def test_what_was_erased_is_no_retest(engine, ann, new_item):
     day, parents = date(2026, 1, 1), ("above", "gone", None)
     items = [new_item(f"c{k}", k + 1, parent_text=above) for k, above in enumerate(parents)]
     labelled_long_ago(engine, ann, items)
@@ -190,9 +182,7 @@ def test_what_was_erased_is_no_retest(engine: Engine, ann: Moderator, new_item: 
     assert [row["comment_id"] for row in checks(engine)] == ["c2"]
 
 
-def test_gold_that_a_person_knows_or_will_meet_is_left_out(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make
-) -> None:
+def test_gold_that_a_person_knows_or_will_meet_is_left_out(engine, ann, ben, new_item):
     add_gold(engine, gold(4))
     intake.enqueue(engine, [new_item("g0")], date(2026, 1, 1))
     label_all(engine, ann, fine)
@@ -208,9 +198,7 @@ def test_gold_that_a_person_knows_or_will_meet_is_left_out(
     assert {row["comment_id"] for row in checks(engine, ben)} == {"g0", "g3"}
 
 
-def test_only_who_may_review_and_does_gets_checks(
-    engine: Engine, ann: Moderator, ben: Moderator
-) -> None:
+def test_only_who_may_review_and_does_gets_checks(engine, ann, ben):
     add_gold(engine, gold(30))
     cleo = accounts.create_moderator(engine, "cleo", "moderator")
     dora = accounts.create_moderator(engine, "dora", "lead")
@@ -225,9 +213,7 @@ def test_only_who_may_review_and_does_gets_checks(
     assert {row["reserved_for"] for row in checks(engine)} == {ann.id, dora.id}
 
 
-def test_no_one_is_served_what_they_do_not_work(
-    engine: Engine, ann: Moderator, new_item: Make
-) -> None:
+def test_no_one_is_served_what_they_do_not_work(engine, ann, new_item):
     lanes = Lanes(queue_by="language")
     items = [
         new_item(f"{language}{k}", 2 * k + 1, language=language, reason=reason)
@@ -248,7 +234,7 @@ def test_no_one_is_served_what_they_do_not_work(
     assert met == {("retest", "en0", "en"), ("gold", "en", "en")}
 
 
-def test_shares_are_of_a_persons_pace_rounded_by_chance(engine: Engine, ann: Moderator) -> None:
+def test_shares_are_of_a_persons_pace_rounded_by_chance(engine, ann):
     add_gold(engine, gold(400))
     work_today(engine, ann, 30)
     drawn = []
@@ -263,9 +249,7 @@ def test_shares_are_of_a_persons_pace_rounded_by_chance(engine: Engine, ann: Mod
     assert 1.16 < sum(drawn) / 20 < 1.84
 
 
-def test_there_is_an_end_to_checks_and_they_come_after_a_number_of_decisions(
-    engine: Engine, ann: Moderator
-) -> None:
+def test_there_is_an_end_to_checks_and_they_come_after_a_number_of_decisions(engine, ann):
     add_gold(engine, gold(80))
     work_today(engine, ann, 60)
     assert queue_some(engine).gold == 50
@@ -275,9 +259,7 @@ def test_there_is_an_end_to_checks_and_they_come_after_a_number_of_decisions(
     assert 110 <= max(after) < 120
 
 
-def test_checks_take_places_in_the_stream_and_none_at_its_end(
-    engine: Engine, ann: Moderator, old_items: list[NewItem]
-) -> None:
+def test_checks_take_places_in_the_stream_and_none_at_its_end(engine, ann, old_items):
     """Whoever is served something has ordinary items left: an empty queue tells nothing."""
     add_gold(engine, gold(30, language="en"))
     labelled_long_ago(engine, ann, old_items)
@@ -295,7 +277,7 @@ def test_checks_take_places_in_the_stream_and_none_at_its_end(
     assert len(set(kinds[:15])) > 1
 
 
-def test_gold_looks_as_the_day_does(engine: Engine, ann: Moderator, new_item: Make) -> None:
+def test_gold_looks_as_the_day_does(engine, ann, new_item):
     """Nine of ten comments of the day are replies of a forum: so is gold, though few of it are."""
     looks = [{"platform": "forum", "parent_text": "p"}, {"platform": "blog"}]
     for name, more, n in (("r", looks[0], 40), ("b", looks[1], 40), ("x", {"language": "xx"}, 40)):
@@ -315,9 +297,7 @@ def test_gold_looks_as_the_day_does(engine: Engine, ann: Moderator, new_item: Ma
     assert unlike_gold(engine) == 40 + 2 * 10  # of another language, and shorter ones
 
 
-def test_the_draw_is_of_the_salt_and_reproducible(
-    engine: Engine, ann: Moderator, old_items: list[NewItem]
-) -> None:
+def test_the_draw_is_of_the_salt_and_reproducible(engine, ann, old_items):
     add_gold(engine, gold(30))
     labelled_long_ago(engine, ann, old_items)
 
@@ -329,9 +309,7 @@ def test_the_draw_is_of_the_salt_and_reproducible(
     assert drawn("one") == drawn("one") != drawn("two")
 
 
-def test_checks_that_no_one_decided_are_withdrawn_and_come_again_unless_seen(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_checks_that_no_one_decided_are_withdrawn_and_come_again_unless_seen(engine, ann, fill):
     add_gold(engine, gold(5))
     work_today(engine, ann)
     assert queue_some(engine).gold == 5
@@ -346,9 +324,7 @@ def test_checks_that_no_one_decided_are_withdrawn_and_come_again_unless_seen(
     assert lease.item.comment_id not in {row.comment_id for row in label_all(engine, ann, fine)}
 
 
-def test_two_runs_at_once_add_one_set(
-    engine: Engine, ann: Moderator, old_items: list[NewItem]
-) -> None:
+def test_two_runs_at_once_add_one_set(engine, ann, old_items):
     add_gold(engine, gold(30))
     labelled_long_ago(engine, ann, old_items)
     with ThreadPoolExecutor(4) as pool:
@@ -357,7 +333,7 @@ def test_two_runs_at_once_add_one_set(
     assert len(checks(engine)) == 10
 
 
-def test_of_many_labels_any_may_be_drawn(engine: Engine, ann: Moderator, new_item: Make) -> None:
+def test_of_many_labels_any_may_be_drawn(engine, ann, new_item):
     items = [new_item(f"c{k}", k + 1) for k in range(100)]
     labelled_long_ago(engine, ann, items, today=20)
     for k in range(3):

@@ -29,9 +29,7 @@ def undone(engine: Engine, person: Moderator, done: Decision, key: str = "u") ->
     return undo(engine, moderator_id=person.id, decision_id=done.id, idempotency_key=key)
 
 
-def test_what_is_undone_stands_no_more_and_is_decided_anew(
-    engine: Engine, ann: Moderator, fill: Fill, day: date
-) -> None:
+def test_what_is_undone_stands_no_more_and_is_decided_anew(engine, ann, fill, day):
     fill(1)
     first = held(engine, ann)
     done = label(engine, ann, first, 1)
@@ -51,9 +49,7 @@ def test_what_is_undone_stands_no_more_and_is_decided_anew(
     assert (log.decisions, log.intact) == (3, True)
 
 
-def test_an_escalation_can_be_undone_and_a_skip_or_an_undo_cannot(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill
-) -> None:
+def test_an_escalation_can_be_undone_and_a_skip_or_an_undo_cannot(engine, ann, ben, lea, fill):
     """While others work, only a reserved item would be left to bring back after a skip."""
     fill(1)
     done = escalate(engine, ann, held(engine, ann))
@@ -76,9 +72,7 @@ def test_an_escalation_can_be_undone_and_a_skip_or_an_undo_cannot(
     assert held(engine, ben).item.id == done.item_id
 
 
-def test_an_undo_that_comes_too_late_is_refused(
-    engine: Engine, ann: Moderator, lea: Moderator, fill: Fill
-) -> None:
+def test_an_undo_that_comes_too_late_is_refused(engine, ann, lea, fill):
     fill(1)
     done = escalate(engine, ann, held(engine, ann))
     with pytest.raises(LeaseConflictError, match="only be undone within"):
@@ -102,8 +96,8 @@ def confirmations(engine: Engine, new_item: Make, day: date) -> None:
 
 
 def test_a_confirmation_waits_for_the_first_label_and_for_someone_else(
-    engine: Engine, ann: Moderator, ben: Moderator, cai: Moderator, new_item: Make, day: date
-) -> None:
+    engine, ann, ben, cai, new_item, day
+):
     confirmations(engine, new_item, day)
     first = held(engine, ann)
     assert leases.lease(engine, ben.id) is None
@@ -120,8 +114,8 @@ def test_a_confirmation_waits_for_the_first_label_and_for_someone_else(
 
 
 def test_who_reads_the_confirmation_is_not_served_the_first_that_came_back(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+    engine, ann, ben, new_item, day
+):
     confirmations(engine, new_item, day)
     done = label(engine, ann, held(engine, ann), 1)
     reading = held(engine, ben)
@@ -133,9 +127,7 @@ def test_who_reads_the_confirmation_is_not_served_the_first_that_came_back(
     assert held(engine, ann).item.id == back.item.id
 
 
-def test_a_confirmation_that_is_routed_late_or_anew(
-    engine: Engine, ann: Moderator, ben: Moderator, cai: Moderator, new_item: Make, day: date
-) -> None:
+def test_a_confirmation_that_is_routed_late_or_anew(engine, ann, ben, cai, new_item, day):
     intake.enqueue(engine, [new_item("c0")], day)
     skip(engine, cai, held(engine, cai))
     label(engine, ann, held(engine, ann), 1)
@@ -154,9 +146,7 @@ def several(engine: Engine, new_item: Make, day: date, wanted: int) -> None:
     intake.enqueue(engine, [new_item("c0", labels_wanted=wanted)], day)
 
 
-def test_an_item_of_two_labels_is_decided_when_both_agree(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+def test_an_item_of_two_labels_is_decided_when_both_agree(engine, ann, ben, new_item, day):
     several(engine, new_item, day, 2)
     label(engine, ann, held(engine, ann), 1)
     assert leases.lease(engine, ann.id) is None
@@ -169,9 +159,7 @@ def test_an_item_of_two_labels_is_decided_when_both_agree(
     assert standing(engine, day) == {"c0": (1, "ben")}
 
 
-def test_a_lead_settles_what_two_people_see_differently(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
+def test_a_lead_settles_what_two_people_see_differently(engine, ann, ben, lea, new_item, day):
     several(engine, new_item, day, 2)
     first = held(engine, ann)
     back = undone(engine, ann, label(engine, ann, first, 0))  # the lead does not see it
@@ -198,9 +186,7 @@ def test_a_lead_settles_what_two_people_see_differently(
     assert verification.verify_log(engine).intact
 
 
-def test_a_lead_who_labelled_an_item_does_not_settle_it(
-    engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
+def test_a_lead_who_labelled_an_item_does_not_settle_it(engine, ann, lea, new_item, day):
     several(engine, new_item, day, 2)
     label(engine, lea, held(engine, lea), 1)
     label(engine, ann, held(engine, ann), 0)
@@ -208,9 +194,7 @@ def test_a_lead_who_labelled_an_item_does_not_settle_it(
     assert leases.claim(engine, lea.id, 1) is None
 
 
-def test_a_label_that_was_undone_does_not_count_among_several(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+def test_a_label_that_was_undone_does_not_count_among_several(engine, ann, ben, new_item, day):
     several(engine, new_item, day, 2)
     back = undone(engine, ann, label(engine, ann, held(engine, ann), 1))
     assert leases.release(engine, ann.id, back.item.id, back.token)
@@ -220,9 +204,7 @@ def test_a_label_that_was_undone_does_not_count_among_several(
     assert standing(engine, day) == {"c0": (0, "ann")}
 
 
-def test_an_escalated_item_says_why(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill
-) -> None:
+def test_an_escalated_item_says_why(engine, ann, ben, lea, fill):
     fill(1)
     lease = held(engine, ann)
     escalate(engine, ann, lease, reason="severe", note="a private remark")
@@ -234,9 +216,7 @@ def test_an_escalated_item_says_why(
     assert "private" not in repr(settled)
 
 
-def test_a_correction_replaces_the_label_that_stands(
-    engine: Engine, ann: Moderator, ben: Moderator, lea: Moderator, fill: Fill, day: date
-) -> None:
+def test_a_correction_replaces_the_label_that_stands(engine, ann, ben, lea, fill, day):
     fill(1)
     lease = held(engine, ann)
     undecided = {"item_id": 1, "label": 0, "version": 1, "reason": "slip"}
@@ -265,9 +245,7 @@ def test_a_correction_replaces_the_label_that_stands(
     assert verification.verify_log(engine).intact
 
 
-def test_what_is_compared_is_corrected_by_no_one_else(
-    engine: Engine, ann: Moderator, lea: Moderator, new_item: Make, day: date
-) -> None:
+def test_what_is_compared_is_corrected_by_no_one_else(engine, ann, lea, new_item, day):
     intake.enqueue(engine, [new_item("c0", kind="gold")], day, kinds=("gold",))
     label(engine, ann, held(engine, ann), 1)
     wanted = {"item_id": 1, "label": 0, "version": 2, "reason": "slip", "idempotency_key": "k"}
@@ -277,9 +255,7 @@ def test_what_is_compared_is_corrected_by_no_one_else(
     assert correct(engine, moderator_id=ann.id, **wanted).label == 0
 
 
-def test_an_old_escalation_says_nothing_of_what_was_routed_again(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+def test_an_old_escalation_says_nothing_of_what_was_routed_again(engine, ann, ben, new_item, day):
     def hand_on(person: Moderator) -> Decision:
         lease = held(engine, person)
         return escalate(engine, person, lease)

@@ -9,18 +9,18 @@ from modwatch.review.queue.comments import LANGUAGE, REASONS, comment_of
 SUITE = Path(modwatch.data.validation.__file__).parent / "suites" / "comments.json"
 
 
-def test_languages_are_those_of_the_validation_rule() -> None:
+def test_languages_are_those_of_the_validation_rule():
     expectations = json.loads(SUITE.read_text())["expectations"]
     assert LANGUAGE in [rule["kwargs"].get("regex") for rule in expectations]
 
 
-def test_other_texts_than_the_comment_may_be_blank() -> None:
+def test_other_texts_than_the_comment_may_be_blank():
     texts, problem = comment_of({"comment_id": "c1", "text": "fine", "parent_text": "\u200b"})
     assert (texts["parent_text"], texts["platform"], problem) == ("\u200b", None, None)
 
 
 @pytest.mark.parametrize("column", ["comment_id", "text", "parent_text", "platform", "source"])
-def test_a_text_that_cannot_be_stored_is_refused_in_any_column(column: str) -> None:
+def test_a_text_that_cannot_be_stored_is_refused_in_any_column(column):
     known = {"comment_id": "c1", "text": "fine"}
     for text, problem in (("a\0", "nul_byte"), ("a\ud800", "undecodable_text")):
         assert comment_of(known | {column: text}, "source")[1] == problem

@@ -29,7 +29,7 @@ Route = Callable[..., None]
 
 
 @pytest.fixture
-def route(engine: Engine, new_item: Make, day: date) -> Route:
+def route(engine, new_item, day):
     """Queue `c0` with confirmations of these first labels."""
 
     def put(*confirms: int, **fields: Any) -> None:
@@ -84,9 +84,9 @@ def corrected(engine: Engine, person: Moderator, item_id: int, value: int) -> De
 
 @pytest.mark.parametrize(("confirms", "value"), [((0,), 0), ((0,), 1), ((1,), 0), ((0, 1), 1)])
 def test_a_label_is_confirmed_if_it_is_one_of_those(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, confirms: tuple[int, ...],
-    value: int,
-) -> None:  # fmt: skip
+    engine, route, ann, ben, confirms,
+    value
+):  # fmt: skip
     route(*confirms)
     label_next(engine, ann, value)
     opened = value in confirms
@@ -95,9 +95,7 @@ def test_a_label_is_confirmed_if_it_is_one_of_those(
     assert leases.lease(engine, ann.id) is None
 
 
-def test_a_third_person_labels_where_two_differ(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
+def test_a_third_person_labels_where_two_differ(engine, route, ann, ben, cai, day):
     route(0, 1)
     label_next(engine, ann, 1)
     second = label_next(engine, ben, 1)
@@ -112,8 +110,8 @@ def test_a_third_person_labels_where_two_differ(
 
 
 def test_an_undone_first_label_closes_both_rounds_until_it_is_given_again(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
+    engine, route, ann, ben, cai, day
+):
     route(1)
     first = label_next(engine, ann, 1)
     label_next(engine, ben, 0)
@@ -128,9 +126,7 @@ def test_an_undone_first_label_closes_both_rounds_until_it_is_given_again(
     assert verification.verify_log(engine).intact
 
 
-def test_an_undone_second_label_closes_round_3(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
+def test_an_undone_second_label_closes_round_3(engine, route, ann, ben, cai, day):
     route(1)
     label_next(engine, ann, 1)
     back = undone(engine, label_next(engine, ben, 0))
@@ -149,9 +145,9 @@ def test_an_undone_second_label_closes_round_3(
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_corrected_first_label_keeps_its_confirmations(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, lea: Moderator,
-    day: date, rounds: int,
-) -> None:  # fmt: skip
+    engine, route, ann, ben, cai, lea,
+    day, rounds
+):  # fmt: skip
     """Its probability is that of the label that was given first, whenever it is corrected."""
     route(1)
     first = label_next(engine, ann, 1)
@@ -170,9 +166,7 @@ def test_a_corrected_first_label_keeps_its_confirmations(
     ]
 
 
-def test_a_correction_opens_nothing(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, day: date
-) -> None:
+def test_a_correction_opens_nothing(engine, route, ann, ben, lea, day):
     """Who corrects a label may know that it is not confirmed; the draw was for the first one."""
     route(1)
     corrected(engine, lea, label_next(engine, ann, 0).item_id, 1)
@@ -181,9 +175,7 @@ def test_a_correction_opens_nothing(
     assert leases.lease(engine, ben.id) is None
 
 
-def test_who_corrected_the_first_label_confirms_nothing(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, day: date
-) -> None:
+def test_who_corrected_the_first_label_confirms_nothing(engine, route, ann, ben, lea, day):
     route(1)
     first = label_next(engine, ann, 1)
     reading = held(engine, lea)
@@ -196,9 +188,7 @@ def test_who_corrected_the_first_label_confirms_nothing(
     assert confirmed(engine, day) == [(2, 1, 1, "ben")]
 
 
-def test_what_the_same_person_stated_twice_never_counts(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
+def test_what_the_same_person_stated_twice_never_counts(engine, route, ann, ben, cai, day):
     """Someone who takes the queue's protection away, as a faulty merge of accounts would."""
     route(1)
     label_next(engine, ann, 1)
@@ -213,9 +203,7 @@ def test_what_the_same_person_stated_twice_never_counts(
     assert confirmed(engine, day) == []
 
 
-def test_withdrawn_confirmations_take_no_answer_and_are_not_counted(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, day: date
-) -> None:
+def test_withdrawn_confirmations_take_no_answer_and_are_not_counted(engine, route, ann, ben, day):
     route(0, 1)
     assert intake.enqueue(engine, [], day).withdrawn == 3  # those of what is routed no more, too
     route(1)
@@ -234,9 +222,7 @@ def test_withdrawn_confirmations_take_no_answer_and_are_not_counted(
     assert confirmed(engine, day) == [(2, 1, 1, "ben")]
 
 
-def test_the_same_day_again_changes_nothing(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
+def test_the_same_day_again_changes_nothing(engine, route, ann, ben, cai, day):
     def rows() -> list[Any]:
         with engine.connect() as connection:
             return connection.execute(text("SELECT * FROM review_item ORDER BY id")).all()
@@ -252,9 +238,9 @@ def test_the_same_day_again_changes_nothing(
 
 
 def test_a_dismissed_first_item_takes_and_brings_its_confirmations(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, lea: Moderator,
-    day: date,
-) -> None:  # fmt: skip
+    engine, route, ann, ben, cai, lea,
+    day
+):  # fmt: skip
     route(1)
     first = label_next(engine, ann, 1)
     label_next(engine, ben, 0)
@@ -274,9 +260,9 @@ def test_a_dismissed_first_item_takes_and_brings_its_confirmations(
 
 
 def test_an_escalated_confirmation_confirms_nothing(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, cai: Moderator,
-    day: date,
-) -> None:  # fmt: skip
+    engine, route, ann, ben, lea, cai,
+    day
+):  # fmt: skip
     route(1)
     label_next(engine, ann, 1)
     third = escalated(engine, ben, lea)
@@ -286,9 +272,9 @@ def test_an_escalated_confirmation_confirms_nothing(
 
 
 def test_a_resolved_first_item_is_confirmed_too(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, lea: Moderator, cai: Moderator,
-    day: date,
-) -> None:  # fmt: skip
+    engine, route, ann, ben, lea, cai,
+    day
+):  # fmt: skip
     route(1, labels_wanted=None)
     third = escalated(engine, ann, lea)
     assert leases.lease(engine, ben.id) is None
@@ -300,7 +286,7 @@ def test_a_resolved_first_item_is_confirmed_too(
     assert confirmed(engine, day) == [(2, 0, 1, "ben"), (3, 0, 1, "cai")]
 
 
-def test_impossible_confirmations_are_refused(engine: Engine, new_item: Make, day: date) -> None:
+def test_impossible_confirmations_are_refused(engine, new_item, day):
     impossible: list[dict[str, Any]] = [
         {"round": 1},
         {"round": 4},
@@ -319,9 +305,7 @@ def test_impossible_confirmations_are_refused(engine: Engine, new_item: Make, da
     assert metrics.counts(engine).waiting == 0
 
 
-def test_a_forged_first_label_shows(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator
-) -> None:
+def test_a_forged_first_label_shows(engine, route, ann, ben):
     route(1)
     label_next(engine, ann, 1)
     label_next(engine, ben, 1)
@@ -332,9 +316,7 @@ def test_a_forged_first_label_shows(
     assert forged.endswith("confirms a label that the comment never got")
 
 
-def test_what_simultaneous_changes_leave_is_settled_later(
-    engine: Engine, route: Route, ann: Moderator, ben: Moderator, cai: Moderator, day: date
-) -> None:
+def test_what_simultaneous_changes_leave_is_settled_later(engine, route, ann, ben, cai, day):
     """The state after a first label that was recorded while round 2 was, and neither saw it."""
     route(1)
     label_next(engine, ann, 1)
@@ -346,9 +328,7 @@ def test_what_simultaneous_changes_leave_is_settled_later(
     assert settle_days(engine, [day]) == 0
 
 
-def test_many_people_at_once_never_label_a_comment_twice(
-    engine: Engine, new_item: Make, day: date
-) -> None:
+def test_many_people_at_once_never_label_a_comment_twice(engine, new_item, day):
     """Six people with two hands each decide, skip and undo at the same time."""
     n = 10
     items = [new_item(f"c{k}", k + 1) for k in range(n)]

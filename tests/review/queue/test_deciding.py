@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.people import accounts
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases, metrics
-from modwatch.review.queue.items import Lease, NewItem
+from modwatch.review.queue.items import Lease
 from modwatch.review.tables import decision
 from review.labelling import held
 
@@ -55,9 +55,7 @@ def logged(engine: Engine) -> int:
         return connection.scalar(select(func.count()).select_from(decision)) or 0
 
 
-def test_items_come_by_rank_and_by_how_long_they_waited(
-    engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_items_come_by_rank_and_by_how_long_they_waited(engine, ann, new_item, day):
     intake.enqueue(engine, [new_item("second", 2), new_item("first", 1)], day)
     execute(engine, "UPDATE review_item SET serve_by = serve_by - interval '13 hours'")
     intake.enqueue(engine, [new_item("later", 1)], day + timedelta(days=1))
@@ -66,7 +64,7 @@ def test_items_come_by_rank_and_by_how_long_they_waited(
     assert leases.lease(engine, ann.id) is None
 
 
-def test_a_decision_says_what_was_decided(engine: Engine, ann: Moderator, fill: Fill) -> None:
+def test_a_decision_says_what_was_decided(engine, ann, fill):
     assert leases.lease(engine, ann.id) is None
     fill(3)
     lease = held(engine, ann)
@@ -88,9 +86,7 @@ def test_a_decision_says_what_was_decided(engine: Engine, ann: Moderator, fill: 
     assert label(engine, ann, lease, key="m").seconds == 0
 
 
-def test_the_same_request_again_is_the_same_decision(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_the_same_request_again_is_the_same_decision(engine, ann, ben, fill):
     fill(3)
     lease = held(engine, ann)
     assert label(engine, ann, lease) == label(engine, ann, lease)
@@ -104,9 +100,7 @@ def test_the_same_request_again_is_the_same_decision(
     assert label(engine, ben, held(engine, ben), key="k2").position == 1  # a key is one's own
 
 
-def test_foreign_expired_and_used_leases_conflict(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_foreign_expired_and_used_leases_conflict(engine, ann, ben, fill):
     fill(1)
     expired = held(engine, ann, length=OVER)
     with pytest.raises(LeaseConflictError, match="has expired"):
@@ -129,9 +123,7 @@ def test_foreign_expired_and_used_leases_conflict(
     assert logged(engine) == 1
 
 
-def test_a_skipped_item_is_for_the_others(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_a_skipped_item_is_for_the_others(engine, ann, ben, fill):
     fill(1)
     with pytest.raises(ItemNotFoundError, match="item 7"):
         deciding.skip(engine, moderator_id=ann.id, item_id=7, lease_token="t", idempotency_key="k")
@@ -145,9 +137,7 @@ def test_a_skipped_item_is_for_the_others(
     assert held(engine, ben).item.id == lease.item.id
 
 
-def test_impossible_decisions_are_refused_and_keep_the_lease(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_impossible_decisions_are_refused_and_keep_the_lease(engine, ann, fill):
     fill(1)
     lease = held(engine, ann)
     impossible: list[tuple[dict[str, Any], str]] = [
@@ -166,7 +156,7 @@ def test_impossible_decisions_are_refused_and_keep_the_lease(
     label(engine, ann, lease)
 
 
-def test_racing_workers_get_every_item_once(engine: Engine, fill: Fill) -> None:
+def test_racing_workers_get_every_item_once(engine, fill):
     fill(80)
     team = [accounts.create_moderator(engine, f"worker {i}", "moderator") for i in range(8)]
 
@@ -185,7 +175,7 @@ def test_racing_workers_get_every_item_once(engine: Engine, fill: Fill) -> None:
     assert verification.verify_log(engine).intact
 
 
-def test_racing_retries_make_one_decision(engine: Engine, ann: Moderator, fill: Fill) -> None:
+def test_racing_retries_make_one_decision(engine, ann, fill):
     fill(8)
     with ThreadPoolExecutor(8) as pool:
         for _ in range(8):
@@ -209,8 +199,8 @@ deciding.decide(engine, moderator_id=int(moderator), item_id=int(item), lease_to
 
 
 def test_killed_while_the_database_is_at_it_a_retry_makes_one_decision(
-    engine: Engine, queue_url: str, ann: Moderator, fill: Fill
-) -> None:
+    engine, queue_url, ann, fill
+):
     fill(1)
     lease = held(engine, ann)
     command = [sys.executable, "-c", KILLED, queue_url, str(ann.id), str(lease.item.id)]

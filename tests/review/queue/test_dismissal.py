@@ -50,9 +50,7 @@ def actions(engine: Engine) -> list[tuple[str, str]]:
         return [(row[0], row[1]) for row in rows]
 
 
-def test_all_that_match_are_closed_and_a_cancel_brings_all_back(
-    engine: Engine, cora: Moderator, ann: Moderator, fill: Fill
-) -> None:
+def test_all_that_match_are_closed_and_a_cancel_brings_all_back(engine, cora, ann, fill):
     fill(5)
     done = close(engine, cora)
     assert (done.state, done.matched, done.closed) == ("closed", 5, 5)
@@ -74,9 +72,7 @@ def test_all_that_match_are_closed_and_a_cancel_brings_all_back(
     label(engine, ann, held(engine, ann))
 
 
-def test_what_is_held_decided_or_measured_stays(
-    engine: Engine, cora: Moderator, ann: Moderator, ben: Moderator, new_item: New, day: date
-) -> None:
+def test_what_is_held_decided_or_measured_stays(engine, cora, ann, ben, new_item, day):
     intake.enqueue(engine, [new_item(f"c{i}", i + 1) for i in range(3)], day)
     intake.enqueue(engine, [new_item("g", 9, kind="gold")], day, kinds=["gold"])
     intake.enqueue(engine, [new_item("a", 9, kind="audit")], day, kinds=["audit"])
@@ -95,9 +91,7 @@ def test_what_is_held_decided_or_measured_stays(
     label(engine, ben, taken)
 
 
-def test_what_is_decided_or_comes_meanwhile_is_left_alone(
-    engine: Engine, cora: Moderator, ann: Moderator, new_item: New, day: date, fill: Fill
-) -> None:
+def test_what_is_decided_or_comes_meanwhile_is_left_alone(engine, cora, ann, new_item, day, fill):
     fill(4)
     begun = dismissal.start(engine, cora.id, GENERAL, "spam", 4)
     label(engine, ann, held(engine, ann))
@@ -113,7 +107,7 @@ def test_what_is_decided_or_comes_meanwhile_is_left_alone(
     assert verification.verify_log(engine).intact
 
 
-def test_a_double_click_is_one_closing(engine: Engine, cora: Moderator, fill: Fill) -> None:
+def test_a_double_click_is_one_closing(engine, cora, fill):
     fill(3)
     with pytest.raises(LeaseConflictError, match="3 items match now instead of 2"):
         dismissal.start(engine, cora.id, GENERAL, "spam", 2)
@@ -128,7 +122,7 @@ def test_a_double_click_is_one_closing(engine: Engine, cora: Moderator, fill: Fi
         dismissal.start(engine, cora.id, GENERAL, "spam", 3)
 
 
-def test_a_killed_process_leaves_whole_batches(engine: Engine, cora: Moderator, fill: Fill) -> None:
+def test_a_killed_process_leaves_whole_batches(engine, cora, fill):
     fill(5)
     begun = dismissal.start(engine, cora.id, GENERAL, "spam", 5)
     commits = 0
@@ -150,9 +144,7 @@ def test_a_killed_process_leaves_whole_batches(engine: Engine, cora: Moderator, 
     assert len(actions(engine)) == 5
 
 
-def test_two_at_once_close_each_item_once_while_people_decide(
-    engine: Engine, cora: Moderator, ann: Moderator, fill: Fill
-) -> None:
+def test_two_at_once_close_each_item_once_while_people_decide(engine, cora, ann, fill):
     fill(40)
     dan = accounts.create_moderator(engine, "dan", "lead")
 
@@ -176,9 +168,7 @@ def test_two_at_once_close_each_item_once_while_people_decide(
     assert log.intact
 
 
-def test_confirmations_go_and_come_with_their_items(
-    engine: Engine, cora: Moderator, new_item: New, day: date
-) -> None:
+def test_confirmations_go_and_come_with_their_items(engine, cora, new_item, day):
     items = [new_item("c1", kind=kind) for kind in ("review", "confirmation")]
     intake.enqueue(engine, [*items, new_item("c2", 2)], day)
     done = close(engine, cora, Criteria(comment_ids=("c1",)))
@@ -208,9 +198,7 @@ def test_confirmations_go_and_come_with_their_items(
         (Criteria(comment_ids=("'); DROP TABLE decision; --",)), ""),
     ],
 )
-def test_criteria(
-    engine: Engine, cora: Moderator, new_item: New, criteria: Criteria, expected: str
-) -> None:
+def test_criteria(engine, cora, new_item, criteria, expected):
     intake.enqueue(engine, [new_item("a", platform="forum")], date(2026, 1, 1))
     more = [new_item("b", reason="toxicity"), new_item("c", 2, language="de")]
     intake.enqueue(engine, more, date(2026, 1, 2))
@@ -220,7 +208,7 @@ def test_criteria(
     assert closed == set(expected)
 
 
-def test_impossible_criteria_and_unknown_closings(engine: Engine, cora: Moderator) -> None:
+def test_impossible_criteria_and_unknown_closings(engine, cora):
     for criteria, problem in (
         (Criteria(), "without criteria"),
         (Criteria(queue="a\0b"), "NUL"),

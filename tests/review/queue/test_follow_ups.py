@@ -6,7 +6,6 @@ from datetime import date
 from databases import tamper
 from sqlalchemy import Engine
 
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.intake import serve_first
@@ -29,8 +28,8 @@ def end_review(engine: Engine) -> None:
 
 
 def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
-    engine: Engine, day: date, ann: Moderator, lea: Moderator, new_item: Make
-) -> None:
+    engine, day, ann, lea, new_item
+):
     assert unlabelled(engine, day) is None
     items = [new_item(f"c{n}", n + 1) for n in range(5)]
     # Confirmations are not followed up.
@@ -47,9 +46,7 @@ def test_each_missing_label_has_its_reason_once_the_last_item_is_due(
     assert unlabelled(engine, day) == found
 
 
-def test_a_follow_up_comes_first_to_who_did_not_skip_it(
-    engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_a_follow_up_comes_first_to_who_did_not_skip_it(engine, day, ann, ben, fill):
     fill(4)
     assert [skip(engine, ann, held(engine, ann)).comment_id for _ in range(4)] == [
         "c0",
@@ -66,9 +63,7 @@ def test_a_follow_up_comes_first_to_who_did_not_skip_it(
     }
 
 
-def test_a_follow_up_that_is_skipped_again_stays_open_and_first(
-    engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_a_follow_up_that_is_skipped_again_stays_open_and_first(engine, day, ann, ben, fill):
     fill(2)
     serve_first(engine, day, ["c1"])
     assert skip(engine, ann, held(engine, ann)).comment_id == "c1"
@@ -79,9 +74,7 @@ def test_a_follow_up_that_is_skipped_again_stays_open_and_first(
     assert serve_first(engine, day, ["c1"]) == 0
 
 
-def test_follow_ups_come_before_older_items_and_again_is_the_same(
-    engine: Engine, day: date, ann: Moderator, new_item: Make
-) -> None:
+def test_follow_ups_come_before_older_items_and_again_is_the_same(engine, day, ann, new_item):
     intake.enqueue(engine, [new_item("old")], day)
     end_review(engine)
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], LATER)
@@ -90,9 +83,7 @@ def test_follow_ups_come_before_older_items_and_again_is_the_same(
     assert [label_next(engine, ann).comment_id for _ in range(3)] == ["b", "old", "a"]
 
 
-def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
-    engine: Engine, day: date, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_an_escalated_follow_up_is_the_first_that_leads_resolve(engine, day, ann, lea, fill):
     fill(2)
     for _ in range(2):
         escalate(engine, ann, held(engine, ann))
@@ -101,9 +92,7 @@ def test_an_escalated_follow_up_is_the_first_that_leads_resolve(
     assert lease.item.comment_id == "c1"
 
 
-def test_a_leased_item_stays_leased(
-    engine: Engine, day: date, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_a_leased_item_stays_leased(engine, day, ann, ben, fill):
     fill(1)
     lease = held(engine, ann)
     assert serve_first(engine, day, ["c0"]) == 1

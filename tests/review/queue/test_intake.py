@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import Engine, event, select, update
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, LeaseConflictError, QueueError
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases, metrics
 from modwatch.review.queue.intake import Enqueued
 from modwatch.review.queue.items import NewItem
@@ -23,7 +22,7 @@ def rows(engine: Engine) -> list[tuple[object, ...]]:
         return [tuple(row) for row in connection.execute(select(review_item).order_by("id"))]
 
 
-def test_the_same_day_again_changes_nothing(engine: Engine, new_item: Make, day: date) -> None:
+def test_the_same_day_again_changes_nothing(engine, new_item, day):
     items = [new_item(f"c{i}", i + 1, prob=0.1 * i) for i in range(5)]
     assert intake.enqueue(engine, iter(items), day) == Enqueued(routed=5, changed=5, withdrawn=0)
     before = rows(engine)
@@ -31,7 +30,7 @@ def test_the_same_day_again_changes_nothing(engine: Engine, new_item: Make, day:
     assert rows(engine) == before
 
 
-def test_days_and_kinds_do_not_touch_each_other(engine: Engine, new_item: Make, day: date) -> None:
+def test_days_and_kinds_do_not_touch_each_other(engine, new_item, day):
     for kind in ("review", "gold"):
         intake.enqueue(engine, [new_item("c1", kind=kind)], day, kinds=[kind])
     intake.enqueue(engine, [new_item("c1")], date(2026, 1, 2))
@@ -49,9 +48,7 @@ def test_days_and_kinds_do_not_touch_each_other(engine: Engine, new_item: Make, 
     assert intake.enqueue(engine, [items[0]], later) == Enqueued(routed=1, changed=0, withdrawn=2)
 
 
-def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
-    engine: Engine, new_item: Make, day: date, ann: Moderator
-) -> None:
+def test_what_is_no_longer_routed_is_withdrawn_and_may_return(engine, new_item, day, ann):
     first, second = new_item("c1", 1), new_item("c2", 2)
     intake.enqueue(engine, [first, second], day)
     lease = held(engine, ann)
@@ -64,9 +61,7 @@ def test_what_is_no_longer_routed_is_withdrawn_and_may_return(
     assert held(engine, ann).item.id == lease.item.id
 
 
-def test_what_is_decided_or_closed_stays_as_it_is(
-    engine: Engine, new_item: Make, day: date, ann: Moderator
-) -> None:
+def test_what_is_decided_or_closed_stays_as_it_is(engine, new_item, day, ann):
     intake.enqueue(engine, [new_item("c1"), new_item("c2", 2)], day)
     label_next(engine, ann, 0)
     with engine.begin() as connection:
@@ -79,9 +74,7 @@ def test_what_is_decided_or_closed_stays_as_it_is(
     assert rows(engine) == before
 
 
-def test_a_lease_survives_a_new_rank_but_not_a_new_text(
-    engine: Engine, new_item: Make, day: date, ann: Moderator
-) -> None:
+def test_a_lease_survives_a_new_rank_but_not_a_new_text(engine, new_item, day, ann):
     intake.enqueue(engine, [new_item("c1")], day)
     lease = held(engine, ann)
     intake.enqueue(engine, [new_item("c1", rank=3)], day)
@@ -92,9 +85,7 @@ def test_a_lease_survives_a_new_rank_but_not_a_new_text(
         skip(engine, ann, lease)
 
 
-def test_hostile_text_comes_back_as_it_went_in(
-    engine: Engine, new_item: Make, day: date, ann: Moderator
-) -> None:
+def test_hostile_text_comes_back_as_it_went_in(engine, new_item, day, ann):
     texts = (
         "👩‍👩‍👧‍👦 emoji", "שלום \u202eoverride\u202c عالم", "<script>alert(1)</script>{{ 7 * 7 }}",
         "'; DROP TABLE review_item; --", "tab\tnew\nline\r\n\\N \\. \x01\x7f", "é" * 500_000, "",
@@ -106,7 +97,7 @@ def test_hostile_text_comes_back_as_it_went_in(
         assert item.text == item.parent_text == text
 
 
-def test_one_bad_item_leaves_the_queue_untouched(engine: Engine, new_item: Make, day: date) -> None:
+def test_one_bad_item_leaves_the_queue_untouched(engine, new_item, day):
     intake.enqueue(engine, [new_item("good")], day)
     before = rows(engine)
     bad: list[tuple[dict[str, object], str]] = [
@@ -135,16 +126,14 @@ def test_one_bad_item_leaves_the_queue_untouched(engine: Engine, new_item: Make,
     assert rows(engine) == before
 
 
-def test_two_runs_for_one_day_take_turns(engine: Engine, new_item: Make, day: date) -> None:
+def test_two_runs_for_one_day_take_turns(engine, new_item, day):
     items = [new_item(f"c{i}", i + 1) for i in range(60)]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda part: intake.enqueue(engine, part, day), [items] * 4))
     assert sorted(decision.changed for decision in done) == [0, 0, 0, 60]
 
 
-def test_no_join_reads_all_incoming_items_for_each_queued_one(
-    engine: Engine, new_item: Make, day: date
-) -> None:
+def test_no_join_reads_all_incoming_items_for_each_queued_one(engine, new_item, day):
     """PostgreSQL 15 joins in nested loops, since it takes the queued items for a single one."""
     plans = []
 

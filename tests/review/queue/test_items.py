@@ -19,17 +19,17 @@ COLUMNS = {
 }
 
 
-def test_texts_never_stand_in_a_repr() -> None:
+def test_texts_never_stand_in_a_repr():
     assert "invented" not in repr(NewItem(**COLUMNS))
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
-def test_ordinary_text_is_storable(value: str) -> None:
+def test_ordinary_text_is_storable(value):
     assert storable(value, "text", "comment 'c1'") == value
 
 
 @pytest.mark.parametrize("value", ["private\0private", "private\ud800"])
-def test_what_postgresql_cannot_store_is_refused_by_id_alone(value: str) -> None:
+def test_what_postgresql_cannot_store_is_refused_by_id_alone(value):
     with pytest.raises(QueueError, match="text of comment 'c1'") as refused:
         storable(value, "text", "comment 'c1'")
     assert "private" not in str(refused.value)

@@ -1,7 +1,7 @@
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, timedelta
+from datetime import timedelta
 from threading import Barrier
 
 import pytest
@@ -34,9 +34,7 @@ def age(engine: Engine, minutes: float) -> None:
     )
 
 
-def test_a_heartbeat_holds_the_item_for_an_hour_at_most(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_a_heartbeat_holds_the_item_for_an_hour_at_most(engine, ann, fill):
     fill(1)
     lease = held(engine, ann)
     age(engine, 9)
@@ -51,9 +49,7 @@ def test_a_heartbeat_holds_the_item_for_an_hour_at_most(
         leases.extend(engine, ann.id, lease.item.id, lease.token)
 
 
-def test_a_heartbeat_of_nothing_is_refused_and_none_shortens(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_a_heartbeat_of_nothing_is_refused_and_none_shortens(engine, ann, ben, fill):
     fill(1)
     lease = held(engine, ann)
     assert leases.extend(engine, ann.id, lease.item.id, lease.token, MINUTE) == lease.expires_at
@@ -69,9 +65,7 @@ def test_a_heartbeat_of_nothing_is_refused_and_none_shortens(
 
 
 @pytest.mark.parametrize("hours", [-24, 24])
-def test_a_clock_set_back_or_forward_keeps_no_one_waiting(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill, hours: int
-) -> None:
+def test_a_clock_set_back_or_forward_keeps_no_one_waiting(engine, ann, ben, fill, hours):
     fill(1)
     lease = held(engine, ann)
     age(engine, 60 * hours)  # claimed tomorrow, or yesterday
@@ -80,9 +74,7 @@ def test_a_clock_set_back_or_forward_keeps_no_one_waiting(
     assert held(engine, ben).item.id == lease.item.id
 
 
-def test_reasons_are_served_as_often_as_their_turns_say(
-    engine: Engine, ann: Moderator, new_item: Make, day: date
-) -> None:
+def test_reasons_are_served_as_often_as_their_turns_say(engine, ann, new_item, day):
     reasons = ("uncertainty", "random_slice")
     items = [new_item(f"c{i}", i + 1, reason=reasons[i % 2]) for i in range(200)]
     intake.enqueue(engine, items, day)
@@ -103,9 +95,7 @@ def among(number: int) -> Lanes:
     return rules.model_copy(update={"confirmations": served})
 
 
-def test_any_of_the_next_items_of_a_reason_is_served(
-    engine: Engine, ann: Moderator, new_item: Make, day: date
-) -> None:
+def test_any_of_the_next_items_of_a_reason_is_served(engine, ann, new_item, day):
     rules, left = among(4), [f"c{number:02}" for number in range(40)]
     items = (new_item(name, rank) for rank, name in enumerate(left, start=1))
     intake.enqueue(engine, items, day, lanes=rules)
@@ -125,9 +115,7 @@ def test_any_of_the_next_items_of_a_reason_is_served(
     assert first == {"d5", "d11"}
 
 
-def test_the_first_of_a_day_is_due_sooner_than_the_last(
-    engine: Engine, new_item: Make, day: date
-) -> None:
+def test_the_first_of_a_day_is_due_sooner_than_the_last(engine, new_item, day):
     items = [new_item(f"c{i}", i + 1) for i in range(4)]
     intake.enqueue(engine, items, day, lanes=load_lanes())
     with engine.connect() as connection:
@@ -143,9 +131,7 @@ def test_the_first_of_a_day_is_due_sooner_than_the_last(
     assert hours == pytest.approx([12, 15, 18, 21])  # of 24, half of it by rank
 
 
-def test_routing_again_keeps_the_promise_of_the_first_time(
-    engine: Engine, new_item: Make, day: date
-) -> None:
+def test_routing_again_keeps_the_promise_of_the_first_time(engine, new_item, day):
     intake.enqueue(engine, [new_item("c1")], day)
     execute(engine, "UPDATE review_item SET queued_at = now() - interval '20 hours'")
     intake.enqueue(engine, [new_item("c1", prob=0.4)], day)
@@ -154,8 +140,8 @@ def test_routing_again_keeps_the_promise_of_the_first_time(
 
 
 def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+    engine, ann, ben, new_item, day
+):
     shown = {"language": "en", "platform": "forum", "parent_text": "p"}
     unlike = [shown | {name: None} for name in shown] + [shown | {"text": "long " * 40}]
     items = [new_item(f"c{k}", k + 1, **more) for k, more in enumerate([*unlike, shown, shown])]
@@ -176,7 +162,7 @@ def test_an_item_for_one_person_takes_the_place_of_one_that_looks_like_it(
 
 
 @pytest.mark.parametrize("races", [50, pytest.param(1_250, marks=pytest.mark.soak)])
-def test_two_people_never_hold_one_item(engine: Engine, fill: Fill, races: int) -> None:
+def test_two_people_never_hold_one_item(engine, fill, races):
     """Eight people ask at once for one of few items, many times."""
     fill(2)
     team = [accounts.create_moderator(engine, f"racer {i}", "moderator") for i in range(8)]
@@ -202,9 +188,7 @@ def test_two_people_never_hold_one_item(engine: Engine, fill: Fill, races: int) 
         assert taken
 
 
-def test_a_lead_may_claim_what_no_one_holds(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_a_lead_may_claim_what_no_one_holds(engine, ann, ben, fill):
     fill(1)
     lease = leases.claim(engine, ann.id, 1)
     assert lease is not None
@@ -215,9 +199,7 @@ def test_a_lead_may_claim_what_no_one_holds(
     assert leases.claim(engine, ben.id, 99) is None
 
 
-def test_an_escalated_item_is_leased_again_to_leads_only(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_an_escalated_item_is_leased_again_to_leads_only(engine, ann, ben, fill):
     fill(1)
     first = held(engine, ann)
     deciding.escalate(
@@ -241,9 +223,7 @@ END_OTHERS = """
 """
 
 
-def test_a_lost_connection_is_nothing_to_a_lease(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_a_lost_connection_is_nothing_to_a_lease(engine, ann, fill):
     fill(2)
     first = held(engine, ann)
     with engine.connect() as connection:
@@ -275,9 +255,9 @@ def test_a_lost_connection_is_nothing_to_a_lease(
 )
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_person_is_served_all_that_they_may_be_and_nothing_else(
-    engine: Engine, new_item: Callable[..., NewItem], day: date, rows: list[tuple[object, ...]],
-    queues: list[str] | None, opt_outs: list[str],
-) -> None:  # fmt: skip
+    engine, new_item, day, rows,
+    queues, opt_outs
+):  # fmt: skip
     ann = accounts.create_moderator(engine, "ann", "moderator")
     ben = accounts.create_moderator(engine, "ben", "moderator")
     whose = {"": None, "mine": ann.id, "hers": ben.id}

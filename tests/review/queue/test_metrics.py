@@ -1,20 +1,17 @@
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import date, timedelta
 
 from databases import execute
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from modwatch.review.people import accounts
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases, metrics
-from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.metrics import QueueAges, QueueCounts, day_queue, days_since_routed
 from modwatch.statistics.drift.day_comparison import Queue
 from review.labelling import label_next
 
 
-def test_an_empty_queue(engine: Engine, day: date) -> None:
+def test_an_empty_queue(engine, day):
     assert set(asdict(metrics.counts(engine)).values()) == {0}
     assert day_queue(engine, day) == Queue(
         waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
@@ -24,9 +21,7 @@ def test_an_empty_queue(engine: Engine, day: date) -> None:
     )
 
 
-def test_each_item_is_counted_once(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None], day: date
-) -> None:
+def test_each_item_is_counted_once(engine, ann, fill, day):
     fill(4)
     label_next(engine, ann)
     leases.lease(engine, ann.id)
@@ -38,9 +33,7 @@ def test_each_item_is_counted_once(
     assert metrics.counts(engine, day + timedelta(days=1)).waiting == 0
 
 
-def test_every_status_has_its_place(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_every_status_has_its_place(engine, ann, fill):
     fill(8)
     places = ("blocked", "escalated", "decided", "withdrawn", "closed")
     with engine.begin() as connection:
@@ -60,7 +53,7 @@ def test_every_status_has_its_place(
     assert metrics.queue_ages(engine).items == 4  # blocked ones cannot be decided
 
 
-def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int], None]) -> None:
+def test_ages_are_those_of_undecided_items(engine, fill):
     fill(3)
     execute(engine, "UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
     execute(engine, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 3")
@@ -72,9 +65,7 @@ def test_ages_are_those_of_undecided_items(engine: Engine, fill: Callable[[int],
     assert abs(ages.oldest_seconds - 7_200) < 60
 
 
-def test_a_day_is_routed_when_its_first_item_is_queued(
-    engine: Engine, fill: Callable[[int], None], new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_a_day_is_routed_when_its_first_item_is_queued(engine, fill, new_item, day):
     """A backfilled day is routed today, however old its comments are."""
     fill(3)
     intake.enqueue(engine, [new_item("late")], day - timedelta(days=300))
@@ -92,13 +83,7 @@ def test_a_day_is_routed_when_its_first_item_is_queued(
     assert days_since_routed(engine, day + timedelta(days=1), date.max) == {}
 
 
-def test_a_day_is_timed_by_what_waits_and_what_is_decided(
-    engine: Engine,
-    ann: Moderator,
-    fill: Callable[[int], None],
-    new_item: Callable[..., NewItem],
-    day: date,
-) -> None:
+def test_a_day_is_timed_by_what_waits_and_what_is_decided(engine, ann, fill, new_item, day):
     fill(5)
     intake.enqueue(engine, [new_item("elsewhere")], day + timedelta(days=1))
     intake.enqueue(engine, [new_item("known", kind="gold")], day, kinds=["gold"])

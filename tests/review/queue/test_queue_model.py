@@ -377,9 +377,7 @@ def one_comment(run: int) -> list[ModelItem]:
 
 
 @pytest.mark.parametrize("plan", [model_items, one_comment])
-def test_the_queue_agrees_with_a_simple_model(
-    engine: Engine, new_item: Callable[..., NewItem], plan: Callable[[int], list[ModelItem]]
-) -> None:
+def test_the_queue_agrees_with_a_simple_model(engine, new_item, plan):
     given = {
         "engine": engine, "new_item": staticmethod(new_item), "plan": staticmethod(plan), "runs": 0
     }  # fmt: skip

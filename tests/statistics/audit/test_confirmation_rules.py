@@ -23,9 +23,7 @@ def spent(rules: dict[str, ConfirmationRule], sides: dict[str, list[tuple[int, f
 
 
 @given(STRATA, STRATA, st.floats(0.02, 1))
-def test_confirmations_cost_at_most_their_budget_and_a_little(
-    flagged: list[tuple[int, float]], unflagged: list[tuple[int, float]], share: float
-) -> None:
+def test_confirmations_cost_at_most_their_budget_and_a_little(flagged, unflagged, share):
     sides = {"flagged": flagged, "unflagged": unflagged}
     labels = {name: [n for n, _ in strata] for name, strata in sides.items()}
     score = {name: [s for _, s in strata] for name, strata in sides.items()}
@@ -37,7 +35,7 @@ def test_confirmations_cost_at_most_their_budget_and_a_little(
         assert min(rule.by_label) >= min(0.02, share) - 1e-4
 
 
-def test_labels_that_contradict_the_decision_are_confirmed_with_probability_one() -> None:
+def test_labels_that_contradict_the_decision_are_confirmed_with_probability_one():
     rules = planned_rules(
         {"flagged": [100], "unflagged": [700, 200]},
         {"flagged": [0.9], "unflagged": [0.001, 0.05]},
@@ -47,7 +45,7 @@ def test_labels_that_contradict_the_decision_are_confirmed_with_probability_one(
     assert rules["flagged"].positive > 0.5 > rules["unflagged"].negative
 
 
-def test_the_expected_number_is_that_of_simulated_annotators() -> None:
+def test_the_expected_number_is_that_of_simulated_annotators():
     rng = np.random.default_rng(1)
     rule = {"unflagged": ConfirmationRule(negative=0.1, positive=1.0)}
     truth = rng.random(400_000) < 0.2
@@ -59,16 +57,14 @@ def test_the_expected_number_is_that_of_simulated_annotators() -> None:
 
 
 @given(st.integers(0, 2**64 - 1), st.floats(0, 1), st.floats(0, 1))
-def test_what_is_confirmed_depends_on_the_lower_half_of_the_key_alone(
-    key: int, negative: float, positive: float
-) -> None:
+def test_what_is_confirmed_depends_on_the_lower_half_of_the_key_alone(key, negative, positive):
     rule = ConfirmationRule(negative=negative, positive=positive)
     assert rule.confirmed(key) == rule.confirmed(key & 0xFFFFFFFF)
     more = ConfirmationRule(negative=max(negative, positive), positive=positive)
     assert {*rule.confirmed(key)} <= {*more.confirmed(key)}
 
 
-def test_the_share_of_confirmed_comments_is_that_of_the_rule() -> None:
+def test_the_share_of_confirmed_comments_is_that_of_the_rule():
     keys = np.random.default_rng(2).integers(0, 2**64, 20_000, dtype=np.uint64)
     rule = ConfirmationRule(negative=0.03, positive=0.6)
     found = [rule.confirmed(int(key)) for key in keys]
@@ -76,5 +72,5 @@ def test_the_share_of_confirmed_comments_is_that_of_the_rule() -> None:
     assert np.mean([1 in match for match in found]) == pytest.approx(0.6, abs=0.015)
 
 
-def test_no_one_confirms_anything_at_a_share_of_zero() -> None:
+def test_no_one_confirms_anything_at_a_share_of_zero():
     assert planned_rules({"flagged": [9]}, {"flagged": [0.5]}, 0.0) == {}

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -88,9 +87,7 @@ def stratum_of(plan: AuditPlan, row: Row) -> int:
 
 
 @given(streams(), st.randoms(use_true_random=False), st.lists(st.integers(0, 25), max_size=6))
-def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
-    stream: tuple[list[Row], AuditPlan], random: Any, cuts: list[int]
-) -> None:
+def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(stream, random, cuts):
     rows, plan = stream
     expected = []
     for number, planned in enumerate(plan.strata):
@@ -127,9 +124,7 @@ def test_it_is_a_plain_sort_by_key_in_any_order_and_in_any_parts(
 
 
 @given(streams(), st.data())
-def test_a_second_stage_goes_on_where_the_first_ended(
-    stream: tuple[list[Row], AuditPlan], data: st.DataObject
-) -> None:
+def test_a_second_stage_goes_on_where_the_first_ended(stream, data):
     rows, plan = stream
     more = [data.draw(st.integers(0, item.population)) for item in plan.strata]
     sizes = [data.draw(st.integers(0, size)) for size in more]
@@ -150,7 +145,7 @@ def a_plan(**changes: object) -> AuditPlan:
     return plan_of(PARTS, {"unflagged": [0.25], "flagged": [0.75]}, 4, **changes)
 
 
-def test_every_sample_of_a_stratum_is_as_likely() -> None:
+def test_every_sample_of_a_stratum_is_as_likely():
     """Simple random sampling without replacement: all pairs of a stratum are drawn as often."""
     times, plan = 600, a_plan()
     drawn, pairs = Counter[str](), Counter[frozenset[str]]()
@@ -174,7 +169,7 @@ def test_every_sample_of_a_stratum_is_as_likely() -> None:
     assert stats.chi2.ppf(0.001, freedom) < squares < stats.chi2.ppf(0.999, freedom)
 
 
-def test_memory_holds_the_sample_and_one_part() -> None:
+def test_memory_holds_the_sample_and_one_part():
     size, part = 400_000, 10_000
 
     def stream() -> Iterator[Scored]:
@@ -222,12 +217,12 @@ def without(number: int) -> list[Row]:
         ([*without(5), replace(ROWS[5], prob=0.9)], r"has \(20, 20\) comments"),
     ],
 )
-def test_another_stream_than_was_planned_with_is_refused(rows: list[Row], why: str) -> None:
+def test_another_stream_than_was_planned_with_is_refused(rows, why):
     with pytest.raises(AuditError, match=f"{why}.*scores changed since"):
         draw(a_plan(), parts_of(rows), [4] * 4)
 
 
-def test_a_stream_that_contradicts_its_plan_or_itself_is_refused() -> None:
+def test_a_stream_that_contradicts_its_plan_or_itself_is_refused():
     with pytest.raises(AuditError, match="comment 'c6' of 2026-01-05 occurs twice"):
         draw(a_plan(), parts_of([*without(5), ROWS[6]]), [9, 10, 10, 11])
     [part] = [part for part in PARTS if part.prob.size]
@@ -240,9 +235,7 @@ def test_a_stream_that_contradicts_its_plan_or_itself_is_refused() -> None:
 
 
 @given(st.lists(st.tuples(IDS, SCORES), max_size=12), st.randoms(use_true_random=False))
-def test_the_digest_of_a_day_does_not_depend_on_order_or_parts(
-    comments: list[tuple[str, float]], random: Any
-) -> None:
+def test_the_digest_of_a_day_does_not_depend_on_order_or_parts(comments, random):
     rows = [Row(0, *comment) for comment in comments]
     expected = hashlib.sha256(
         b"".join(
@@ -260,7 +253,7 @@ def test_the_digest_of_a_day_does_not_depend_on_order_or_parts(
     assert day_digest(parts_of(rows, [random.randrange(13), random.randrange(13)])) == expected
 
 
-def test_the_digest_of_a_day_changes_with_each_id_score_and_decision() -> None:
+def test_the_digest_of_a_day_changes_with_each_id_score_and_decision():
     [part] = [part for part in PARTS if part.prob.size]
     digests = {day_digest([part]), day_digest([part, part]), day_digest([])}
     assert day_digest([part]) == day_digest(PARTS)
@@ -281,9 +274,7 @@ def test_the_digest_of_a_day_changes_with_each_id_score_and_decision() -> None:
 
 
 @given(st.lists(SCORES, min_size=1, max_size=60), st.integers(1, 3))
-def test_a_histogram_counts_each_score_in_a_class_hardly_wider_than_it(
-    scores: list[float], parts: int
-) -> None:
+def test_a_histogram_counts_each_score_in_a_class_hardly_wider_than_it(scores, parts):
     prob = np.array(scores, dtype=np.float32)
     counts = ScoreHistogram()
     for part in np.array_split(prob, parts):
@@ -298,7 +289,7 @@ def test_a_histogram_counts_each_score_in_a_class_hardly_wider_than_it(
     assert (value - found.score[where] <= width).all()
 
 
-def test_a_histogram_takes_zeros_of_either_sign_and_refuses_what_is_no_score() -> None:
+def test_a_histogram_takes_zeros_of_either_sign_and_refuses_what_is_no_score():
     counts = ScoreHistogram()
     counts.add(np.array([-0.0, 0.0, 1.0], np.float32))
     counts.add(np.array([], np.float32))
@@ -310,7 +301,7 @@ def test_a_histogram_takes_zeros_of_either_sign_and_refuses_what_is_no_score() -
 
 
 @pytest.mark.parametrize("method", ["neyman", "quantile", "equal_width", "sqrt_mass"])
-def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(method: str) -> None:
+def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(method):
     comments = make_comments(5_000, score="dull")
     sides = ScoreHistogram(), ScoreHistogram()
     for part in comments.parts:

@@ -48,7 +48,7 @@ def coverage(population: Sizes, labels: Sizes, score: tuple[float, ...]) -> np.n
 @pytest.mark.parametrize(
     ("population", "labels"), [(100, 76), (100, 99), (30, 10), (7, 3), (60, 1)]
 )
-def test_of_one_stratum_it_is_never_below_its_level(population: int, labels: int) -> None:
+def test_of_one_stratum_it_is_never_below_its_level(population, labels):
     assert coverage((population,), (labels,), (0.5,)).min() >= 0.95
 
 
@@ -61,9 +61,7 @@ def test_of_one_stratum_it_is_never_below_its_level(population: int, labels: int
         ((10, 10, 10), (2, 4, 8), (0.05, 0.1, 0.6)),
     ],
 )
-def test_of_several_strata_wherever_the_positives_are(
-    population: Sizes, labels: Sizes, score: tuple[float, ...]
-) -> None:
+def test_of_several_strata_wherever_the_positives_are(population, labels, score):
     """Every number of positives in every stratum: the score may say the opposite of the truth."""
     assert coverage(population, labels, score).min() >= 0.94
 
@@ -80,7 +78,7 @@ METRICS = {
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("metric", METRICS)
-def test_what_is_reported_covers(metric: str) -> None:
+def test_what_is_reported_covers(metric):
     """An interval, or where there are few positives a bound: counted over all samples."""
     flagged, unflagged = (12, 7), (24, 12)
     results = samples((flagged[1], unflagged[1]))
@@ -110,7 +108,7 @@ def test_what_is_reported_covers(metric: str) -> None:
 
 
 @pytest.mark.parametrize("labels", [3, 25, 40])
-def test_the_exact_interval_is_what_its_definition_says(labels: int) -> None:
+def test_the_exact_interval_is_what_its_definition_says(labels):
     """Each share at which neither tail is too unlikely, found by trying all of them."""
     population, tail = 40, 0.025
     for seen in range(labels + 1):
@@ -124,14 +122,14 @@ def test_the_exact_interval_is_what_its_definition_says(labels: int) -> None:
         assert [round(population * float(end)) for end in ends] == [possible[0], possible[-1]]
 
 
-def test_of_an_endless_population_it_is_clopper_and_pearsons() -> None:
+def test_of_an_endless_population_it_is_clopper_and_pearsons():
     for seen in (0, 3, 50):
         ends = hypergeometric_interval(np.array(seen), 50, 10**12)
         reference = stats.binomtest(seen, 50).proportion_ci(method="exact")
         assert [float(end) for end in ends] == pytest.approx([reference.low, reference.high])
 
 
-def test_a_tail_of_0_leaves_everything_that_the_labels_allow() -> None:
+def test_a_tail_of_0_leaves_everything_that_the_labels_allow():
     low, high = hypergeometric_interval(np.array(3), 10, 100, (0.0, 0.0))
     assert (float(low), float(high)) == (0.03, 0.93)
     counts = StratumCounts.from_arrays(
@@ -141,7 +139,7 @@ def test_a_tail_of_0_leaves_everything_that_the_labels_allow() -> None:
     assert [float(end) for end in ends] == pytest.approx([3 / 40, 23 / 40])
 
 
-def test_many_samples_at_once_give_what_each_gives_alone() -> None:
+def test_many_samples_at_once_give_what_each_gives_alone():
     generator = np.random.default_rng(1)
     labels = [30, 40, 20]
     seen = generator.binomial(labels, [0.1, 0.3, 0.8], size=(250, 3))
@@ -179,8 +177,8 @@ def both_sides(sizes: Sizes, labels: Sizes, seen: Sizes, truth: Sizes) -> tuple[
     ],
 )
 def test_the_distribution_is_the_sum_over_all_samples(
-    sizes: Sizes, labels: Sizes, seen: Sizes, combinations: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sizes, labels, seen, combinations, monkeypatch
+):
     """However cells are grouped; of weights whose sums take whole numbers of steps."""
     monkeypatch.setattr(module, "_COMBINATIONS", combinations)
     weight = np.divide(sizes, labels)
@@ -194,7 +192,7 @@ def test_the_distribution_is_the_sum_over_all_samples(
         assert both_sides(sizes, labels, seen, truth) == pytest.approx((below, above), abs=1e-12)
 
 
-def test_between_two_whole_numbers_of_positives_it_is_their_mixture() -> None:
+def test_between_two_whole_numbers_of_positives_it_is_their_mixture():
     sizes, labels, seen = (20, 30), (8, 9), (2, 1)
     counts = StratumCounts.from_arrays(
         population=sizes, labels=labels, positives=[seen], score=[0.1, 0.1]

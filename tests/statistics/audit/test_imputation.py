@@ -84,7 +84,7 @@ def holds(item: Mapping[str, Any], truth: float) -> bool:
 
 
 @pytest.mark.simulation
-def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> None:
+def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not():
     comments = make_comments(20_000, prevalence=0.02, seed=3)
     plan = plan_of(comments, 1000)
     rng = np.random.default_rng(4)
@@ -105,7 +105,7 @@ def test_intervals_hold_where_annotators_err_and_uncorrected_ones_do_not() -> No
     assert np.mean(prices) < 0.25
 
 
-def test_error_rates_are_found() -> None:
+def test_error_rates_are_found():
     comments = make_comments(60_000, prevalence=0.04, seed=3)
     plan = plan_of(comments, 4000)
     drawn = drawn_by(plan, comments)
@@ -119,7 +119,7 @@ def test_error_rates_are_found() -> None:
         assert rates[name]["low"] - 0.01 <= true <= rates[name]["high"] + 0.01
 
 
-def test_infallible_annotators_give_nearly_the_uncorrected_estimate() -> None:
+def test_infallible_annotators_give_nearly_the_uncorrected_estimate():
     plan = plan_of(COMMENTS, 1500)
     drawn = drawn_by(plan, COMMENTS)
     result = result_of(
@@ -131,7 +131,7 @@ def test_infallible_annotators_give_nearly_the_uncorrected_estimate() -> None:
         assert one["high"] - one["low"] <= 1.4 * (other["high"] - other["low"])
 
 
-def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors() -> None:
+def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors():
     comments = make_comments(4000, prevalence=0.05)
     plan = plan_of(comments, 1200)
     every = tuple(
@@ -150,7 +150,7 @@ def test_a_side_that_was_labelled_whole_has_the_width_of_labelling_errors() -> N
 
 
 @pytest.mark.simulation
-def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> None:
+def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds():
     plan, wider, covered = plan_of(COMMENTS, 800), [], 0
     for seed in range(3):
         drawn = drawn_by(plan, COMMENTS, f"seed {seed}")
@@ -168,7 +168,7 @@ def test_one_person_cannot_confirm_and_the_interval_widens_to_the_bounds() -> No
     assert covered >= 2
 
 
-def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
+def test_of_two_people_no_third_is_needed_for_an_estimate():
     plan = plan_of(COMMENTS, 800)
     drawn = drawn_by(plan, COMMENTS)
     say = erring(COMMENTS.truth, 0.02, 0.1, np.random.default_rng(7))
@@ -179,9 +179,7 @@ def test_of_two_people_no_third_is_needed_for_an_estimate() -> None:
 
 
 @pytest.mark.parametrize(("side", "wrong"), [*zip(SIDES, [PEOPLE[:1], PEOPLE[1:]], strict=True)])
-def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(
-    side: str, wrong: Sequence[str]
-) -> None:
+def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason(side, wrong):
     """Whoever labelled it first was wrong about everything, or both others were."""
     plan = plan_of(COMMENTS, 800, share=0.5)
     drawn = drawn_by(plan, COMMENTS)
@@ -198,7 +196,7 @@ def test_a_side_whose_confirmations_all_overturn_gives_no_figures_and_the_reason
         assert "annotators disagree so often" in row["reason"]
 
 
-def test_the_reported_interval_allows_for_shared_errors() -> None:
+def test_the_reported_interval_allows_for_shared_errors():
     plan = plan_of(COMMENTS, 1500)
     drawn = drawn_by(plan, COMMENTS)
     say = erring(COMMENTS.truth, 0.02, 0.2, np.random.default_rng(9))
@@ -213,7 +211,7 @@ def test_the_reported_interval_allows_for_shared_errors() -> None:
     assert none["figures"] == none["independent"] == result["independent"]
 
 
-def test_an_adjudicated_comment_counts_with_its_blind_labels() -> None:
+def test_an_adjudicated_comment_counts_with_its_blind_labels():
     plan = plan_of(COMMENTS, 800)
     drawn = drawn_by(plan, COMMENTS)
     labels = all_labels(plan, drawn, lambda item, _: COMMENTS.truth[item.comment_id])
@@ -223,7 +221,7 @@ def test_an_adjudicated_comment_counts_with_its_blind_labels() -> None:
     assert one["uncorrected"] != other["uncorrected"]
 
 
-def test_agreement_of_confirmations_represents_all_labels() -> None:
+def test_agreement_of_confirmations_represents_all_labels():
     comments = make_comments(60_000, prevalence=0.03, seed=3)
     plan = plan_of(comments, 1500)
     drawn = drawn_by(plan, comments, "another seed")

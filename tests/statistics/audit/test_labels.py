@@ -68,13 +68,13 @@ def final(*labels: AuditLabel) -> dict[str, int]:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(labels: list[AuditLabel], why: str) -> None:
+def test_what_cannot_be_is_refused_by_name(labels, why):
     for given_ in (labels, labels[::-1], [audit_label("b", "ann", 0), *labels]):
         with pytest.raises(AuditError, match=f"^the label of .*{why}"):
             final(*given_)
 
 
-def test_people_may_not_label_what_they_moderated() -> None:
+def test_people_may_not_label_what_they_moderated():
     key: Key = (FIRST, "a")
     labels = [audit_label("a", "ann", 1), audit_label("b", "bob", 0)]
     refuse_conflicts(labels, {})
@@ -95,9 +95,7 @@ def test_people_may_not_label_what_they_moderated() -> None:
     ),
     st.randoms(use_true_random=False),
 )  # fmt: skip
-def test_the_order_of_the_labels_does_not_matter(
-    rows: list[tuple[str, str, int, str]], random: object
-) -> None:
+def test_the_order_of_the_labels_does_not_matter(rows, random):
     labels = [audit_label(*row) for row in rows]
     settlements = [comment for comment, _, _, action in rows if action == "adjudicate"]
     if len(settlements) > len(set(settlements)):
@@ -135,6 +133,6 @@ SEALED = [audit_label("a", "ann", 1), audit_label("a", "bob", 1), audit_label("b
         ([*SEALED[:2], replace(SEALED[2], decision="11")], {"b"}),
     ],
 )
-def test_labels_that_changed_since_they_were_sealed(now: list[AuditLabel], names: set[str]) -> None:
+def test_labels_that_changed_since_they_were_sealed(now, names):
     assert changed(SEALED, now) == {(FIRST, name) for name in names}
     assert changed([], now) == set()

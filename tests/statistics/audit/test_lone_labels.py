@@ -50,17 +50,17 @@ def is_honest(figure: AuditEstimate) -> bool:
         ([30, 30, 30, 30], [30, 0, 0, 0]),
     ],
 )
-def test_error_is_as_wide_as_the_interval_or_none(labels: list[int], positives: list[int]) -> None:
+def test_error_is_as_wide_as_the_interval_or_none(labels, positives):
     for figure in estimator(labels, positives).estimates():
         assert is_honest(figure), figure
 
 
-def test_strata_of_one_label_each_vary_like_all_labels() -> None:
+def test_strata_of_one_label_each_vary_like_all_labels():
     figure = estimator([1, 1, 1, 1], [1, 1, 1, 0]).estimate("prevalence")
     assert figure.error == pytest.approx(0.196, abs=0.005)
 
 
-def test_labels_that_show_the_error_keep_the_textbook_one() -> None:
+def test_labels_that_show_the_error_keep_the_textbook_one():
     figure = estimator([50] * 4, [5, 10, 8, 15]).estimate("prevalence_unflagged")
     rates = np.array([5, 10, 8, 15]) / 50
     variance = (rates * (1 - rates) / 49 * (1 - 50 / 500) / 16).sum()
@@ -68,12 +68,12 @@ def test_labels_that_show_the_error_keep_the_textbook_one() -> None:
 
 
 @pytest.mark.parametrize("sides", ["lower", "upper"])
-def test_one_bound_is_enough_to_judge_the_error(sides: str) -> None:
+def test_one_bound_is_enough_to_judge_the_error(sides):
     assert estimator([3] * 4, [3, 0, 3, 0], sides=sides).estimate("prevalence").error is None
     assert estimator([50] * 4, [5, 10, 8, 15], sides=sides).estimate("prevalence").error
 
 
-def test_strata_that_are_labelled_whole_have_no_error() -> None:
+def test_strata_that_are_labelled_whole_have_no_error():
     census = estimator([1, 20, 3, 7], [1, 4, 0, 7], population=[1, 20, 3, 7])
     assert census.estimate("prevalence_unflagged").error == 0
     part = estimator([1, 20, 3, 50], [1, 4, 0, 7], population=[1, 20, 3, 500])
@@ -82,7 +82,7 @@ def test_strata_that_are_labelled_whole_have_no_error() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_no_method_takes_lone_labels_for_certain(method: str) -> None:
+def test_no_method_takes_lone_labels_for_certain(method):
     counts = StratumCounts.from_arrays(
         population=[500] * 4, labels=[1] * 4, positives=[1, 1, 1, 0], score=SCORES
     )

@@ -109,14 +109,14 @@ def plans(draw: st.DrawFn) -> AuditPlan:
 
 
 @given(plans())
-def test_every_plan_is_read_as_it_was_written(plan: AuditPlan) -> None:
+def test_every_plan_is_read_as_it_was_written(plan):
     text = plan.to_json()
     again = AuditPlan.from_json(text)
     assert (again, again.digest, again.to_json()) == (plan, plan.digest, text)
     json.loads(text, parse_constant=pytest.fail)  # no NaN
 
 
-def test_days_and_sides_are_reported() -> None:
+def test_days_and_sides_are_reported():
     plan = a_plan(population=(a_day(0, comments=0, flagged=0, model_version=""), a_day(3)))
     assert (plan.first, plan.last) == (FIRST, FIRST + datetime.timedelta(days=3))
     assert (plan.model_version, plan.threshold, plan.stages) == ("7", 0.5, 1)
@@ -143,14 +143,14 @@ OTHERS: dict[str, Callable[[AuditPlan], Any]] = {
 }
 
 
-def test_the_digest_changes_with_each_field() -> None:
+def test_the_digest_changes_with_each_field():
     plan = a_plan(second_stage_labels=60, first_stage_share=0.5)
     digests = {replace(plan, **{name: other(plan)}).digest for name, other in OTHERS.items()}
     assert len(digests | {plan.digest}) == len(OTHERS) + 1
     assert OTHERS.keys() == plan.__dataclass_fields__.keys()
 
 
-def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
+def test_the_digest_is_of_a_document_that_holds_every_field():
     plan = a_plan()
     fields = json.loads(plan.to_json())
     assert fields.pop("format") == 1
@@ -219,12 +219,12 @@ def test_the_digest_is_of_a_document_that_holds_every_field() -> None:
         ({"deadline_days": 0}, "the deadline must be at least 1 day"),
     ],
 )  # fmt: skip
-def test_an_impossible_plan_is_refused_with_the_reason(changes: dict[str, Any], why: str) -> None:
+def test_an_impossible_plan_is_refused_with_the_reason(changes, why):
     with pytest.raises(AuditError, match=f"^audit .*{why}"):
         a_plan(**changes)
 
 
-def test_a_second_stage_has_labels_for_each_stratum() -> None:
+def test_a_second_stage_has_labels_for_each_stratum():
     edges = [None, *(number / 40 for number in range(1, 40)), None]
     many = tuple(
         a_stratum(population=2, labels=1, lower=lower, upper=upper)
@@ -243,7 +243,7 @@ def test_a_second_stage_has_labels_for_each_stratum() -> None:
      {"confirmations": None}, {"first_stage_share": "1.0"},
      {"options": {"bins": float("nan")}}, {"options": {"bins": [8]}}, {"population": [a_day()]}],
 )  # fmt: skip
-def test_a_plan_of_other_types_cannot_be_made(changes: dict[str, Any]) -> None:
+def test_a_plan_of_other_types_cannot_be_made(changes):
     """They would be written otherwise, or not at all."""
     with pytest.raises((ValidationError, TypeError)):
         a_plan(**changes)
@@ -255,7 +255,7 @@ def edited(change: Callable[[dict[str, Any]], object], **how: Any) -> str:
     return json.dumps(fields, **({"sort_keys": True, "separators": (",", ":")} | how))
 
 
-def test_an_edited_plan_is_refused() -> None:
+def test_an_edited_plan_is_refused():
     plan = a_plan(options={"bins": 8})
     assert AuditPlan.from_json(edited(lambda fields: None)) == plan
     for text in (
@@ -288,7 +288,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key in inner for place in places(inner[key], (*path, key)))]
 
 
-def test_hostile_types_are_refused_wherever_they_stand() -> None:
+def test_hostile_types_are_refused_wherever_they_stand():
     original = a_plan(options={"bins": 8}).to_json()
     for path, value in itertools.product(places(json.loads(original))[1:], HOSTILE):
         fields = json.loads(original)
@@ -309,12 +309,12 @@ def test_hostile_types_are_refused_wherever_they_stand() -> None:
      '{"format":1,"audit":' + "[" * 100_000, "\ud800", '"\ud800"', "\0", '{"format":[]}',
      '{"format":{}}', '{"format":1,"audit":' + "9" * 5000 + "}"],
 )  # fmt: skip
-def test_garbage_is_no_plan(text: str) -> None:
+def test_garbage_is_no_plan(text):
     with pytest.raises(AuditError, match=r"not an audit plan|format of the plan is not 1"):
         AuditPlan.from_json(text)
 
 
-def test_another_format_or_rule_is_refused() -> None:
+def test_another_format_or_rule_is_refused():
     for other in (0, 2, None, "1"):
         with pytest.raises(AuditError, match="The format of the plan is not 1"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
@@ -322,7 +322,7 @@ def test_another_format_or_rule_is_refused() -> None:
         AuditPlan.from_json(edited(lambda fields: fields["rule"].update(method="guess")))
 
 
-def test_strata_of_a_design_are_planned_as_they_were_made() -> None:
+def test_strata_of_a_design_are_planned_as_they_were_made():
     comments = make_comments(3000)
     plan = make_plan(comments, 200)
     assert sum(item.labels for item in plan.strata) == 200

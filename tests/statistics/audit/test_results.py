@@ -93,7 +93,7 @@ def census(comments: Comments, **changes: object) -> AuditPlan:
 
 
 @pytest.mark.parametrize("method", ["inversion", "logit", "korn_graubard"])
-def test_a_census_gives_the_figures_themselves(method: str) -> None:
+def test_a_census_gives_the_figures_themselves(method):
     comments = make_comments(900, prevalence=0.1, seed=1)
     plan = census(comments, rule=IntervalOptions(method=method))
     result = computed(carried_out(comments, plan, perfect(comments)))
@@ -133,7 +133,7 @@ def small(size: int, languages: Sequence[tuple[str, ...]] = ((),)) -> Comments:
     return Comments(parts=tuple(small_parts(size, languages)), truth=truth, recall=0, threshold=0.5)
 
 
-def test_groups_overlap_and_few_comments_have_no_line() -> None:
+def test_groups_overlap_and_few_comments_have_no_line():
     comments = small(2 * LEAST_COMMENTS + 1, [("women", "black"), ("women", "jewish")])
     plan = plan_of(comments.parts, {}, 10**6, rule=QUICK)
     result = computed(carried_out(comments, plan, perfect(comments)))
@@ -213,7 +213,7 @@ def assert_unbiased(found: Sequence[Rates], truth: Rates) -> None:
 
 
 @pytest.fixture(scope="module")
-def comments() -> Comments:
+def comments():
     return make_comments(1500, days=1, prevalence=0.12, seed=5)
 
 
@@ -223,8 +223,8 @@ ADAPTIVE: dict[str, Any] = {"second_stage_labels": 120, "first_stage_share": 0.5
 @pytest.mark.simulation
 @pytest.mark.parametrize(("language", "half"), [("de", False), (None, True)])
 def test_figures_are_free_of_bias_of_a_language_and_when_half_of_the_labels_is_missing(
-    comments: Comments, language: str | None, half: bool
-) -> None:
+    comments, language, half
+):
     found = many(
         comments,
         make_plan(comments, 300, **ADAPTIVE),
@@ -234,7 +234,7 @@ def test_figures_are_free_of_bias_of_a_language_and_when_half_of_the_labels_is_m
     assert_unbiased(found, truth_of(comments, language))
 
 
-def test_two_stages_have_the_weights_of_the_plan() -> None:
+def test_two_stages_have_the_weights_of_the_plan():
     """100 comments: of 10 one is positive, of 30 of the 90 others four are; shares 1/4 and 3/4."""
     comments = small(200)
     plan = plan_of(comments.parts, {}, 10, rule=QUICK)
@@ -270,9 +270,7 @@ def partial_census(comments: Comments, plan: AuditPlan, strata: Sequence[int]) -
         ([1, 3], [[1], [2, 3, 4]]),
     ],
 )
-def test_strata_without_labels_go_with_their_neighbours(
-    labelled: list[int], groups: list[list[int]]
-) -> None:
+def test_strata_without_labels_go_with_their_neighbours(labelled, groups):
     comments = small(100)
     plan = plan_of(comments.parts, EDGES, 10**6, rule=QUICK)
     evidence = partial_census(comments, plan, [0, *labelled])
@@ -292,7 +290,7 @@ def test_strata_without_labels_go_with_their_neighbours(
     assert (counts.weight * counts.labels).sum() == pytest.approx(1)
 
 
-def test_a_side_without_any_label_is_insufficient_and_says_so() -> None:
+def test_a_side_without_any_label_is_insufficient_and_says_so():
     comments = small(100)
     plan = plan_of(comments.parts, EDGES, 10**6, rule=QUICK)
     flagged, unflagged = (plan.strata[n].population for n in (0, 1))
@@ -310,7 +308,7 @@ def test_a_side_without_any_label_is_insufficient_and_says_so() -> None:
         assert result["sensitivity"] == []
 
 
-def test_no_one_labelled_anything() -> None:
+def test_no_one_labelled_anything():
     comments = small(120, [("de",)])
     plan = plan_of(comments.parts, EDGES, 10, rule=QUICK)
     result = computed(carried_out(comments, plan, lambda drawn: []))
@@ -324,7 +322,7 @@ def test_no_one_labelled_anything() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0], ids=["none", "some", "all"])
 @pytest.mark.parametrize("label", [0, 1])
-def test_extremes_have_a_result_without_nan(share: float, label: int) -> None:
+def test_extremes_have_a_result_without_nan(share, label):
     """No comment flagged, or all; every label the same; people who always differ."""
     prob = np.linspace(0, 0.5, 200) if not share else np.linspace(0.6 if share == 1 else 0, 1, 200)
     prob = prob.astype(np.float32)
@@ -352,9 +350,7 @@ def test_extremes_have_a_result_without_nan(share: float, label: int) -> None:
 # --- the second stage ---------------------------------------------------------------------------
 
 
-def test_the_second_stage_goes_to_the_unflagged_side_and_to_each_stratum(
-    comments: Comments,
-) -> None:
+def test_the_second_stage_goes_to_the_unflagged_side_and_to_each_stratum(comments):
     plan = make_plan(comments, 300, **ADAPTIVE)
     first = [item.labels for item in plan.strata]
     for people in (perfect(comments), half_missing(comments, 1), lambda drawn: []):
@@ -370,7 +366,7 @@ def test_the_second_stage_goes_to_the_unflagged_side_and_to_each_stratum(
                 assert sizes[number] <= stratum.population
 
 
-def test_a_second_stage_takes_what_is_left_when_that_is_less() -> None:
+def test_a_second_stage_takes_what_is_left_when_that_is_less():
     comments = small(200)
     for labels in (20, 10**6):
         plan = plan_of(comments.parts, EDGES, labels, rule=QUICK)
@@ -408,7 +404,7 @@ def with_a_second_opinion(comments: Comments, differing: int) -> People:
     return people
 
 
-def test_agreement_is_that_before_anything_was_settled(comments: Comments) -> None:
+def test_agreement_is_that_before_anything_was_settled(comments):
     plan = make_plan(comments, 300, rule=QUICK, confirmations=ALL_CONFIRMED)
     result = computed(carried_out(comments, plan, with_a_second_opinion(comments, 15)))
     observed, kappa = result["agreement"]
@@ -423,14 +419,14 @@ def test_agreement_is_that_before_anything_was_settled(comments: Comments) -> No
     assert unsettled["uncorrected"] == result["uncorrected"]
 
 
-def test_too_few_second_opinions_measure_nothing(comments: Comments) -> None:
+def test_too_few_second_opinions_measure_nothing(comments):
     plan = make_plan(comments, 300, rule=QUICK)
     result = computed(carried_out(comments, plan, perfect(comments)))
     assert [row["status"] for row in result["agreement"]] == ["insufficient"] * 2
     assert len(result["sensitivity"]) == 3
 
 
-def test_a_random_sample_as_good_would_have_taken_more_labels(comments: Comments) -> None:
+def test_a_random_sample_as_good_would_have_taken_more_labels(comments):
     result = computed(carried_out(comments, make_plan(comments, 300), perfect(comments)))
     missed = figures_of(result)["prevalence_unflagged"]
     size = result["comments"] - result["flagged"]
@@ -445,9 +441,7 @@ def test_a_random_sample_as_good_would_have_taken_more_labels(comments: Comments
     assert missed["labels"] < needed < size
 
 
-def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_reported(
-    comments: Comments,
-) -> None:
+def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_reported(comments):
     plan = make_plan(comments, 300, rule=QUICK, confirmations=ALL_CONFIRMED)
     whole = carried_out(
         comments, plan, lambda drawn: label_twice(label_all(drawn, comments.truth), len(drawn))
@@ -469,7 +463,7 @@ def test_a_comment_that_fewer_people_labelled_than_planned_counts_and_is_reporte
         assert (result["short_of_labels"], result["labelled"]) == (short, labelled)
 
 
-def test_the_same_evidence_gives_the_same_bytes() -> None:
+def test_the_same_evidence_gives_the_same_bytes():
     evidence = read_evidence(finished(stages=2, rule=QUICK).folder)
     content = to_json(computed(evidence))
     labels = [*evidence.labels]

@@ -24,7 +24,7 @@ def compared(y, one, other, **options):
     return compare_models(y, one, other, **options).set_index("metric")
 
 
-def test_values_are_the_plain_metrics() -> None:
+def test_values_are_the_plain_metrics():
     rng, latent, y = community(0)
     one, other = model(rng, latent, 1), model(rng, latent, 2, threshold=0.3)
     found = compared(y, one, other)
@@ -43,7 +43,7 @@ def test_values_are_the_plain_metrics() -> None:
     )
 
 
-def test_the_same_model_is_not_worse() -> None:
+def test_the_same_model_is_not_worse():
     rng, latent, y = community(1)
     one = model(rng, latent, 1)
     found = compared(y, one, one, margin=0)
@@ -51,7 +51,7 @@ def test_the_same_model_is_not_worse() -> None:
     assert set(found["verdict"]) == {"not worse"}
 
 
-def test_exchanged_models_have_exchanged_verdicts() -> None:
+def test_exchanged_models_have_exchanged_verdicts():
     rng, latent, y = community(2, 4_000)
     good, bad = model(rng, latent, 0.1), model(rng, latent, 4)
     there, back = compared(y, bad, good)["verdict"], compared(y, good, bad)["verdict"]
@@ -59,7 +59,7 @@ def test_exchanged_models_have_exchanged_verdicts() -> None:
     assert set(back.drop("calibration_auprc")) == {"worse"}
 
 
-def test_fewer_errors_are_not_held_against_a_model() -> None:
+def test_fewer_errors_are_not_held_against_a_model():
     """Chance of Calibration AUPRC is the error rate: the bad model has the higher one."""
     rng, latent, y = community(2, 4_000)
     found = compared(y, model(rng, latent, 4), model(rng, latent, 0.1))
@@ -67,13 +67,13 @@ def test_fewer_errors_are_not_held_against_a_model() -> None:
     assert found.loc["calibration_auprc", "verdict"] == "unclear"
 
 
-def test_few_comments_are_unclear_whatever_the_bare_difference() -> None:
+def test_few_comments_are_unclear_whatever_the_bare_difference():
     rng, latent, y = community(3, 60)
     found = compared(y, model(rng, latent, 1), model(rng, latent, 1))
     assert found.loc["average_precision", "verdict"] == "unclear"
 
 
-def test_a_gap_between_groups_counts_against_the_challenger() -> None:
+def test_a_gap_between_groups_counts_against_the_challenger():
     rng, latent, y = community(4, 4_000)
     one = model(rng, latent, 0.5)
     groups = [["a"] if k % 2 else ["b"] for k in range(y.size)]
@@ -84,14 +84,14 @@ def test_a_gap_between_groups_counts_against_the_challenger() -> None:
     assert found.loc["false_positive_rate_gap", "difference"] < 0
 
 
-def test_small_groups_are_left_out() -> None:
+def test_small_groups_are_left_out():
     rng, latent, y = community(5)
     one = model(rng, latent, 1)
     found = compared(y, one, one, groups=[["a"]] * 40 + [[]] * (y.size - 40))
     assert "false_positive_rate_gap" not in found.index
 
 
-def test_one_class_has_accuracy_only() -> None:
+def test_one_class_has_accuracy_only():
     one = ScoredByModel(prob=[0.1, 0.2], threshold=0.5)
     found = compare_models([0, 0], one, one, review_fraction=0.5, draws=3)
     assert found["metric"].tolist() == ["accuracy"]

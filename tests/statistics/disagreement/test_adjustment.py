@@ -39,9 +39,7 @@ LABELS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1)), min_size=2, m
     prob=st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.7, 0.9]), min_size=6, max_size=6),
     review_fraction=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_raw_is_the_metric_of_every_annotation(
-    labels: list[tuple[int, int]], prob: list[float], review_fraction: float
-) -> None:
+def test_raw_is_the_metric_of_every_annotation(labels, prob, review_fraction):
     """Against the plain functions on one row an annotation, weighted so that items count alike."""
     item = [row for row, _ in labels]
     label = [row for _, row in labels]
@@ -116,7 +114,7 @@ def misses(annotators: int, *, hard: bool) -> tuple[pd.DataFrame, float]:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(("annotators", "hard"), [(3, False), (20, True)])
-def test_planted_primary_labels_are_recovered(annotators: int, hard: bool) -> None:
+def test_planted_primary_labels_are_recovered(annotators, hard):
     """Within 0.01 on average, where raw and majority labels miss by more."""
     found, clipped = misses(annotators, hard=hard)
     assert (found["adjusted"].abs() < 0.01).all()
@@ -127,7 +125,7 @@ def test_planted_primary_labels_are_recovered(annotators: int, hard: bool) -> No
         assert clipped < -0.03
 
 
-def test_weights_are_the_expectation_of_ten_draws() -> None:
+def test_weights_are_the_expectation_of_ten_draws():
     made = world(1, items=3_000, annotators=10)
     share = made.annotations.counts()[:, 1] / 10
     exact = adjusted(metrics.auroc, share, made.prob, 0.1)
@@ -174,7 +172,7 @@ def macro(label: np.ndarray, prob: np.ndarray) -> dict[str, float]:
     }
 
 
-def test_three_classes_are_scikit_learns_macro_metrics() -> None:
+def test_three_classes_are_scikit_learns_macro_metrics():
     made = three_classes(items=500)
     table = adjusted_metrics(
         made.annotations, made.prob, fixed_flip_rate(made.annotations, 0.0), review_fraction=0.0
@@ -186,7 +184,7 @@ def test_three_classes_are_scikit_learns_macro_metrics() -> None:
             assert table.loc[f"oc_{name}", "raw"] == pytest.approx(value), name
 
 
-def test_planted_labels_of_three_classes_are_recovered() -> None:
+def test_planted_labels_of_three_classes_are_recovered():
     made = three_classes()
     table = adjusted_metrics(made.annotations, made.prob, fixed_flip_rate(made.annotations, 0.15))
     for name, value in macro(made.primary, made.prob).items():
@@ -208,7 +206,7 @@ def nearly_by_chance() -> Annotations:
     return Annotations.from_columns(item=item, annotator=person, label=label)
 
 
-def test_flip_rates_that_may_be_those_of_chance_leave_one_end_open() -> None:
+def test_flip_rates_that_may_be_those_of_chance_leave_one_end_open():
     made = nearly_by_chance()
     rates = estimate_flip_rates(made)
     assert rates.rates("high").max() == 0.5
@@ -222,7 +220,7 @@ def test_flip_rates_that_may_be_those_of_chance_leave_one_end_open() -> None:
     assert agreement_with_people(made, rates, decision=np.zeros(150)).high == 1
 
 
-def test_any_metric_of_label_probability_and_weight() -> None:
+def test_any_metric_of_label_probability_and_weight():
     def brier(label: np.ndarray, prob: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(brier_score_loss(label, prob, sample_weight=sample_weight))
 
@@ -234,7 +232,7 @@ def test_any_metric_of_label_probability_and_weight() -> None:
     assert one == pytest.approx(log_loss(made.annotations.label, made.prob[made.annotations.item]))
 
 
-def test_probabilities_that_do_not_fit_and_items_without_labels_are_refused() -> None:
+def test_probabilities_that_do_not_fit_and_items_without_labels_are_refused():
     two = Annotations.from_columns(item=[0, 1], annotator=[0, 1], label=[0, 1])
     three = Annotations.from_columns(item=[0, 1, 2], annotator=[0, 1, 2], label=[0, 1, 2])
     for made, prob, options, message in (

@@ -20,7 +20,7 @@ def of(rows: list[tuple[int, int, int]]) -> Annotations:
 
 
 @given(rows=ROWS)
-def test_every_label_is_an_annotation_or_a_retest(rows: list[tuple[int, int, int]]) -> None:
+def test_every_label_is_an_annotation_or_a_retest(rows):
     annotations = of(rows)
     seen: dict[tuple[int, int], int] = {}
     pairs = []
@@ -41,9 +41,7 @@ def test_every_label_is_an_annotation_or_a_retest(rows: list[tuple[int, int, int
 
 
 @given(rows=ROWS, seed=st.integers(0, 99))
-def test_the_order_of_items_and_people_does_not_matter(
-    rows: list[tuple[int, int, int]], seed: int
-) -> None:
+def test_the_order_of_items_and_people_does_not_matter(rows, seed):
     """Only the order of one annotator's labels of one item does."""
     once = list({(item, annotator): label for item, annotator, label in rows}.items())
     shuffled = np.random.default_rng(seed).permutation(len(once))
@@ -53,7 +51,7 @@ def test_the_order_of_items_and_people_does_not_matter(
     assert np.array_equal(one.counts(), other.counts()[place])
 
 
-def test_ids_may_be_text_and_classes_words() -> None:
+def test_ids_may_be_text_and_classes_words():
     annotations = Annotations.from_columns(
         item=["x", "y"], annotator=["ann", "bob"], label=["rude", "fine"], classes=["fine", "rude"]
     )
@@ -61,7 +59,7 @@ def test_ids_may_be_text_and_classes_words() -> None:
     assert annotations.of_annotators(np.array([True, False])).counts().tolist() == [[0, 1], [0, 0]]
 
 
-def test_ties_go_to_the_last_class_and_are_reported() -> None:
+def test_ties_go_to_the_last_class_and_are_reported():
     label, tied = majority(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0], [3.0, 2.0, 0.0]]))
     assert label.tolist() == [2, 2, 0]
     assert tied.tolist() == [True, True, False]
@@ -81,6 +79,6 @@ def test_ties_go_to_the_last_class_and_are_reported() -> None:
         ),
     ],
 )
-def test_bad_columns_are_named(columns: dict[str, list[float]], message: str) -> None:
+def test_bad_columns_are_named(columns, message):
     with pytest.raises(MetricInputError, match=message):
         Annotations.from_columns(**columns)  # type: ignore[arg-type]

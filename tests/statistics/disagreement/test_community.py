@@ -17,7 +17,7 @@ _ITEMS, _PEOPLE = 4_000, 40
 
 
 @pytest.mark.simulation
-def test_flip_rates_are_within_a_hundredth_with_two_thousand_retests_a_stratum() -> None:
+def test_flip_rates_are_within_a_hundredth_with_two_thousand_retests_a_stratum():
     misses = []
     for seed in range(8):
         people = annotators(_PEOPLE, seed)
@@ -32,7 +32,7 @@ def test_flip_rates_are_within_a_hundredth_with_two_thousand_retests_a_stratum()
 
 
 @pytest.mark.simulation
-def test_the_auroc_of_opinions_is_recovered_where_raw_and_majority_miss_it() -> None:
+def test_the_auroc_of_opinions_is_recovered_where_raw_and_majority_miss_it():
     misses = []
     for seed in range(8):
         rng = np.random.default_rng([seed, 5])

@@ -25,7 +25,7 @@ def grouped(flip: float, seed: int = 0, classes: int = 2) -> Annotations:
     )
 
 
-def test_opinions_of_groups_are_not_taken_for_flips() -> None:
+def test_opinions_of_groups_are_not_taken_for_flips():
     calls: list[tuple[int, int]] = []
     found = svd_flip_rates(grouped(0.15), progress=lambda done, all_: calls.append((done, all_)))
     assert found.method == "svd"
@@ -34,18 +34,18 @@ def test_opinions_of_groups_are_not_taken_for_flips() -> None:
     assert calls[-1][0] == calls[-1][1]
 
 
-def test_three_classes() -> None:
+def test_three_classes():
     assert svd_flip_rates(grouped(0.1, classes=3)).mean == pytest.approx(0.1, abs=0.03)
 
 
-def test_it_is_chosen_without_retests_and_repeatable() -> None:
+def test_it_is_chosen_without_retests_and_repeatable():
     one, other = (estimate_flip_rates(grouped(0.1), seed=3) for _ in range(2))
     assert one.method == "svd"
     assert "too few retests" in one.reason
     assert one.table.equals(other.table)
 
 
-def test_the_bounds_contain_the_rate_of_slips() -> None:
+def test_the_bounds_contain_the_rate_of_slips():
     """The share of the labels fitted that are mispredicted is below and above the rate."""
     made = world(0, annotators=20, hard=True, retests=0)
     found = svd_flip_rates(made.annotations)
@@ -54,7 +54,7 @@ def test_the_bounds_contain_the_rate_of_slips() -> None:
     assert made.flip_rate < float(found.rates("high").mean()) < 0.3
 
 
-def test_labels_of_people_without_camps_have_no_figure() -> None:
+def test_labels_of_people_without_camps_have_no_figure():
     """Ratings by taste: no one's labels tell of another's, and few of them are slips."""
     rng = np.random.default_rng(0)
     rating = np.clip(np.rint(rng.uniform(1, 5, (300, 1)) + rng.normal(0, 0.7, (300, 6))), 1, 5)
@@ -66,7 +66,7 @@ def test_labels_of_people_without_camps_have_no_figure() -> None:
         svd_flip_rates(made)
 
 
-def test_ratings_are_predicted_as_numbers() -> None:
+def test_ratings_are_predicted_as_numbers():
     """Two camps rate from 1 to 5, and slip by one; numbers may come as texts."""
     rng = np.random.default_rng(0)
     person = np.stack([rng.permutation(40)[:20] for _ in range(600)])
@@ -83,7 +83,7 @@ def test_ratings_are_predicted_as_numbers() -> None:
     assert not found.table.equals(named.table)
 
 
-def test_the_order_of_the_annotations_does_not_matter() -> None:
+def test_the_order_of_the_annotations_does_not_matter():
     made = grouped(0.1)
     shuffled = np.random.default_rng(1).permutation(made.item.size)
     one, other = (
@@ -102,13 +102,13 @@ def test_the_order_of_the_annotations_does_not_matter() -> None:
     assert np.array_equal(first.row, second.row[places])
 
 
-def test_one_annotator_is_not_enough() -> None:
+def test_one_annotator_is_not_enough():
     alone = Annotations.from_columns(item=[0, 1], annotator=["ann", "ann"], label=[0, 1])
     with pytest.raises(MetricInputError, match="no item has labels of two annotators"):
         svd_flip_rates(alone)
 
 
-def test_annotators_without_identity_are_not_enough() -> None:
+def test_annotators_without_identity_are_not_enough():
     """A label each: their biases would explain everything."""
     item = np.repeat(np.arange(100), 5)
     label = np.random.default_rng(0).integers(0, 2, item.size)
@@ -117,7 +117,7 @@ def test_annotators_without_identity_are_not_enough() -> None:
         estimate_flip_rates(nameless)
 
 
-def test_labels_that_are_all_alike_are_named() -> None:
+def test_labels_that_are_all_alike_are_named():
     made = Annotations.from_columns(
         item=[0, 0, 1, 1], annotator=[0, 1, 0, 1], label=[1] * 4, classes=(0, 1)
     )

@@ -18,26 +18,26 @@ from modwatch.statistics.disagreement import (
 from modwatch.statistics.disagreement.flip_rates import groups_differ, variation
 
 
-def test_the_papers_example() -> None:
+def test_the_papers_example():
     """Section 5.2.1: r = 0.291 gives 0.176."""
     assert flip_rate(0.291) == pytest.approx(0.1767, abs=1e-4)
 
 
 @given(rate=st.floats(0, 1), classes=st.integers(2, 20))
-def test_it_inverts_the_disagreement_of_two_labels(rate: float, classes: int) -> None:
+def test_it_inverts_the_disagreement_of_two_labels(rate, classes):
     p = rate * (1 - 1 / classes)
     r = 1 - ((1 - p) ** 2 + p**2 / (classes - 1))
     assert flip_rate(min(r, 1 - 1 / classes), classes=classes) == pytest.approx(p, abs=1e-6)
 
 
 @pytest.mark.parametrize(("r", "classes"), [(0.51, 2), (-0.1, 2), (0.7, 3), (float("nan"), 2)])
-def test_labels_that_differ_by_chance_have_no_flip_rate(r: float, classes: int) -> None:
+def test_labels_that_differ_by_chance_have_no_flip_rate(r, classes):
     with pytest.raises(MetricInputError, match="have no flip rate"):
         flip_rate(r, classes=classes)
 
 
 @pytest.mark.simulation
-def test_planted_rates_are_found_within_a_hundredth() -> None:
+def test_planted_rates_are_found_within_a_hundredth():
     """With 2,000 retests a stratum, over 12 seeds: the mean has a standard error of 0.001."""
     misses = []
     for seed in range(12):
@@ -47,14 +47,14 @@ def test_planted_rates_are_found_within_a_hundredth() -> None:
     assert abs(np.mean(misses)) < 0.003
 
 
-def test_strata_that_do_not_differ_are_pooled() -> None:
+def test_strata_that_do_not_differ_are_pooled():
     found = estimate_flip_rates(world(3).annotations)
     assert found.method == "pooled"
     assert len(found.table) == 1
     assert "do not differ" in found.reason
 
 
-def test_hard_items_have_higher_rates() -> None:
+def test_hard_items_have_higher_rates():
     made = world(4, annotators=20, hard=True)
     found = estimate_flip_rates(made.annotations)
     assert found.method == "strata"
@@ -64,7 +64,7 @@ def test_hard_items_have_higher_rates() -> None:
     assert (found.table["flip_rate"] <= found.table["flip_rate_high"]).all()
 
 
-def test_annotators_who_differ_by_chance_do_not_hide_hard_items() -> None:
+def test_annotators_who_differ_by_chance_do_not_hide_hard_items():
     """One test in a hundred finds differences where there are none: here of people's rates."""
     made = world(8, annotators=20, hard=True)
     retests = made.annotations.retests
@@ -74,14 +74,14 @@ def test_annotators_who_differ_by_chance_do_not_hide_hard_items() -> None:
     assert variation(found) > 10 * variation(annotator_flip_rates(made.annotations))
 
 
-def test_few_annotators_are_stratified_by_what_their_labels_do_not_influence() -> None:
+def test_few_annotators_are_stratified_by_what_their_labels_do_not_influence():
     made = world(5, hard=True)
     found = estimate_flip_rates(made.annotations, by=made.prob)
     assert "`by`" in found.reason
     assert len(found.table) == 10
 
 
-def test_the_percentiles_hold_the_rate() -> None:
+def test_the_percentiles_hold_the_rate():
     """Both together leave out 10 %."""
     held = 0
     for seed in range(40):
@@ -91,7 +91,7 @@ def test_the_percentiles_hold_the_rate() -> None:
     assert held >= 32
 
 
-def test_rates_by_annotator() -> None:
+def test_rates_by_annotator():
     rng = np.random.default_rng(0)
     item, person = (row.ravel() for row in np.meshgrid(np.arange(3_000), np.arange(4)))
     rate = np.array([0.02, 0.1, 0.2, 0.3])[person]
@@ -106,7 +106,7 @@ def test_rates_by_annotator() -> None:
     assert found.table["annotator"].tolist() == [0, 1, 2, 3]
 
 
-def test_an_annotator_without_retests_gets_the_rate_of_all() -> None:
+def test_an_annotator_without_retests_gets_the_rate_of_all():
     annotations = Annotations.from_columns(
         item=[*range(10), *range(10), 0],
         annotator=["ann"] * 20 + ["bob"],
@@ -116,7 +116,7 @@ def test_an_annotator_without_retests_gets_the_rate_of_all() -> None:
     assert found.rates()[1] == found.rates()[0] == flip_rate(0.1)
 
 
-def test_a_stratum_without_retests_borrows_from_the_nearest_and_says_so() -> None:
+def test_a_stratum_without_retests_borrows_from_the_nearest_and_says_so():
     people = list(range(9))
     agreed = [(i, p, int(p == 0 and i % 4 == 0)) for i in range(400) for p in people]
     split = [(1000 + i, p, p % 2) for i in range(5) for p in people]
@@ -128,7 +128,7 @@ def test_a_stratum_without_retests_borrows_from_the_nearest_and_says_so() -> Non
     assert table["flip_rate"].iloc[-1] == table["flip_rate"][~table["borrowed"]].iloc[-1]
 
 
-def test_a_stratum_at_chance_is_named() -> None:
+def test_a_stratum_at_chance_is_named():
     item = np.tile(np.arange(200), 4)
     annotator = np.repeat([0, 1, 0, 1], 200)
     label = np.r_[np.zeros(400), np.ones(400)].astype(int)
@@ -137,7 +137,7 @@ def test_a_stratum_at_chance_is_named() -> None:
         retest_flip_rates(annotations, strata=1)
 
 
-def test_too_few_retests_are_an_error() -> None:
+def test_too_few_retests_are_an_error():
     with pytest.raises(MetricInputError, match=r"there are . retests; at least 100"):
         retest_flip_rates(world(0, items=40, retests=0.02).annotations)
     with pytest.raises(MetricInputError, match="no annotator labelled an item again"):
@@ -146,6 +146,6 @@ def test_too_few_retests_are_an_error() -> None:
         retest_flip_rates(world(0, items=200).annotations, by=[1, 2, 3])
 
 
-def test_a_known_rate() -> None:
+def test_a_known_rate():
     annotations = world(0, items=50).annotations
     assert set(fixed_flip_rate(annotations, 0.1).rates("high")) == {0.1}

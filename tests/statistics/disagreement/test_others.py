@@ -36,7 +36,7 @@ LABELS = st.lists(
 
 
 @given(LABELS)
-def test_each_label_is_judged_by_the_majority_of_the_others(rows: list[list[int]]) -> None:
+def test_each_label_is_judged_by_the_majority_of_the_others(rows):
     """Against a plain loop; a tie with the label counts half way from chance to a pair."""
     item = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     label = np.concatenate(rows)
@@ -64,7 +64,7 @@ def test_each_label_is_judged_by_the_majority_of_the_others(rows: list[list[int]
     assert table.loc["accuracy", "oracle"] == pytest.approx(wanted)
 
 
-def test_slips_are_taken_out() -> None:
+def test_slips_are_taken_out():
     """Ten people who all agree flip a tenth of their labels; some flip more than others."""
     rng = np.random.default_rng(0)
     truth, people = rng.random(3_000) < 0.4, np.tile(np.arange(10), (3_000, 1))
@@ -79,14 +79,14 @@ def test_slips_are_taken_out() -> None:
     assert by_annotator.low < 1
 
 
-def test_a_decision_is_compared_with_every_label() -> None:
+def test_a_decision_is_compared_with_every_label():
     labels = np.array([[1, 1, 0], [0, 0, 0]])
     assert value_of(annotations_of(labels), decision=[1, 1]) == pytest.approx(1 / 3)
     weighted = value_of(annotations_of(labels), decision=[1, 1], sample_weight=[1, 0])
     assert weighted == pytest.approx(2 / 3)
 
 
-def test_one_label_an_item_has_no_others() -> None:
+def test_one_label_an_item_has_no_others():
     made = annotations_of(np.array([[1], [0]]))
     found = agreement_with_people(made, fixed_flip_rate(made, 0.0))
     assert found.status == "insufficient"
@@ -96,7 +96,7 @@ def test_one_label_an_item_has_no_others() -> None:
     assert table["normalised"].isna().all()
 
 
-def test_single_labels_are_no_part_of_the_normalised_score() -> None:
+def test_single_labels_are_no_part_of_the_normalised_score():
     """The model is wrong where there is one label only."""
     item, label = [0, 0, 1, 1, 2], [1, 1, 0, 0, 0]
     made = Annotations.from_columns(item=item, annotator=range(5), label=label)
@@ -104,7 +104,7 @@ def test_single_labels_are_no_part_of_the_normalised_score() -> None:
     assert table.loc["accuracy", ["adjusted", "oracle", "normalised"]].tolist() == [2 / 3, 1, 1]
 
 
-def test_people_who_all_agree_have_an_interval() -> None:
+def test_people_who_all_agree_have_an_interval():
     low, high = (
         agreement_with_people(made, fixed_flip_rate(made, 0.0)).known[1:]
         for made in (annotations_of(np.tile([[0, 0], [1, 1]], (rows, 1))) for rows in (10, 1_000))
@@ -115,7 +115,7 @@ def test_people_who_all_agree_have_an_interval() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("voters", [2, 3])
-def test_intervals_cover_for_other_people_and_items(voters: int) -> None:
+def test_intervals_cover_for_other_people_and_items(voters):
     def draw(rng: np.random.Generator, items: int, people: int, row: int) -> Annotations:
         person = rng.random((items, people)).argsort(axis=1)[:, :row]
         threshold = rng.normal(0.45, 0.25, people)[person]

@@ -24,13 +24,13 @@ SHARES = arrays(
 
 
 @given(counts=SHARES)
-def test_without_flips_the_shares_stay(counts: np.ndarray) -> None:
+def test_without_flips_the_shares_stay(counts):
     share = (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
     assert primary_labels(share, 0.0) == pytest.approx(share)
 
 
 @given(counts=SHARES, flip=st.floats(0, 0.49))
-def test_they_are_distributions_that_sharpen_the_majority(counts: np.ndarray, flip: float) -> None:
+def test_they_are_distributions_that_sharpen_the_majority(counts, flip):
     share = (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
     primary = primary_labels(share, flip)
     assert primary.sum(axis=1) == pytest.approx(1)
@@ -38,14 +38,14 @@ def test_they_are_distributions_that_sharpen_the_majority(counts: np.ndarray, fl
     assert np.array_equal(majority(primary)[0], majority(share)[0])
 
 
-def test_a_rate_of_the_minoritys_share_leaves_the_majority() -> None:
+def test_a_rate_of_the_minoritys_share_leaves_the_majority():
     assert primary_labels([[0.6, 0.3, 0.1]], [0.6]).tolist() == [[1.0, 0.0, 0.0]]
     assert primary_labels([[0.6, 0.4], [0.9, 0.1]], 0.4).tolist() == [[1.0, 0.0], [1.0, 0.0]]
 
 
 @pytest.mark.parametrize("opinion", [0.0, 0.6])
 @pytest.mark.parametrize("people", [3, 10])
-def test_primary_shares_are_unbiased_and_eq_2_is_not(opinion: float, people: int) -> None:
+def test_primary_shares_are_unbiased_and_eq_2_is_not(opinion, people):
     """Exactly: over all samples of annotators, each with a probability of being counted."""
     flip = 0.1
     seen = flip + (1 - 2 * flip) * opinion
@@ -62,7 +62,7 @@ def test_primary_shares_are_unbiased_and_eq_2_is_not(opinion: float, people: int
         assert abs(np.dot(chance, primary_labels(shares, flip)[:, 1]) - opinion) > 0.02
 
 
-def test_each_annotators_rate_corrects_their_label() -> None:
+def test_each_annotators_rate_corrects_their_label():
     annotations = Annotations.from_columns(item=[0, 0], annotator=["ann", "bob"], label=[1, 0])
     table = annotator_flip_rates(
         Annotations.from_columns(

@@ -22,7 +22,7 @@ def named(**sizes: int) -> dict[int, str]:
     return dict(enumerate(names))
 
 
-def test_small_groups_are_suppressed_with_the_reason() -> None:
+def test_small_groups_are_suppressed_with_the_reason():
     groups = Groups.from_annotations(annotations(20), named(big=10, small=4, tiny=2))
     assert groups.names == ("big",)
     assert groups.suppressed == {
@@ -41,14 +41,14 @@ def test_small_groups_are_suppressed_with_the_reason() -> None:
         ({"large": 9, "middle": 6} | dict.fromkeys("abcdef", 1), ("large", "middle")),
     ],
 )
-def test_suppressed_groups_do_not_follow_from_the_others(sizes, shown) -> None:
+def test_suppressed_groups_do_not_follow_from_the_others(sizes, shown):
     groups = Groups.from_annotations(annotations(sum(sizes.values())), named(**sizes))
     assert groups.names == shown
     if "middle" not in shown:
         assert groups.suppressed["middle"] == "few people would follow from it"
 
 
-def test_a_person_in_two_groups_is_an_error() -> None:
+def test_a_person_in_two_groups_is_an_error():
     twice = pd.Series(["a", "b", "a"], index=[0, 0, 1])
     with pytest.raises(MetricInputError, match="1 annotators have two groups"):
         Groups.from_annotations(annotations(2), twice, minimum=1)
@@ -56,18 +56,18 @@ def test_a_person_in_two_groups_is_an_error() -> None:
     assert Groups.from_annotations(annotations(2), same, minimum=1).sizes().tolist() == [2]
 
 
-def test_groups_of_people_who_labelled_nothing_do_not_count() -> None:
+def test_groups_of_people_who_labelled_nothing_do_not_count():
     groups = Groups.from_annotations(annotations(6), named(here=6) | {99: "away"})
     assert groups.names == ("here",)
     assert groups.suppressed == {}
 
 
-def test_no_group_is_large_enough() -> None:
+def test_no_group_is_large_enough():
     with pytest.raises(MetricInputError, match="no group has 5 annotators"):
         Groups.from_annotations(annotations(4), named(a=2, b=2))
 
 
-def test_intersections_need_every_attribute() -> None:
+def test_intersections_need_every_attribute():
     people = pd.DataFrame(
         {"gender": ["woman", "man", None], "age": [30, 40, 50]}, index=list("abc")
     )
@@ -130,7 +130,7 @@ def three_groupings(seed: int) -> "tuple[Annotations, list[Groups]]":
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> None:
+def test_nothing_about_few_people_follows_from_three_groupings(seed):
     given, groupings = three_groupings(seed)
     found = shown_together(groupings, given, minimum=MINIMUM)
     assert fewest_derivable(found) >= MINIMUM
@@ -143,7 +143,7 @@ def test_nothing_about_few_people_follows_from_three_groupings(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nothing_about_few_people_follows_from_groupings_shown_one_after_another(seed: int) -> None:
+def test_nothing_about_few_people_follows_from_groupings_shown_one_after_another(seed):
     given, groupings = three_groupings(seed)
     shown: list[Groups] = []
     for number, grouping in enumerate(groupings):
@@ -153,9 +153,7 @@ def test_nothing_about_few_people_follows_from_groupings_shown_one_after_another
         shown = found
 
 
-def test_a_search_that_takes_too_long_suppresses_more_and_never_less(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_search_that_takes_too_long_suppresses_more_and_never_less(monkeypatch):
     found = []
     for steps in (1_000, 1):
         monkeypatch.setattr(annotator_groups, "_MOST_STEPS", steps)
@@ -168,7 +166,7 @@ def test_a_search_that_takes_too_long_suppresses_more_and_never_less(
     assert found[1] < found[0]
 
 
-def test_the_attack_succeeds_on_groupings_that_were_suppressed_alone() -> None:
+def test_the_attack_succeeds_on_groupings_that_were_suppressed_alone():
     """Otherwise the test above would show nothing."""
     given = annotations_of(30)
     gender = ["woman" if person < 15 else "man" for person in range(30)]

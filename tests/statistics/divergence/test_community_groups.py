@@ -26,7 +26,7 @@ def found(one: Sequence[Person], other: Sequence[Person], seed: int) -> tuple[fl
 
 
 @pytest.mark.simulation
-def test_groups_that_are_planted_five_points_apart_are_found_and_halves_of_one_are_not() -> None:
+def test_groups_that_are_planted_five_points_apart_are_found_and_halves_of_one_are_not():
     """`benchmarks/group_coverage.py` counts power and false alarms over 500 communities."""
     gaps, hits, alarms = [], 0, 0
     for seed in range(40):

@@ -16,9 +16,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS, seed=st.integers(0, 99))
-def test_it_is_the_difference_of_two_brier_scores(
-    rows: list[tuple[int, int, int]], seed: int
-) -> None:
+def test_it_is_the_difference_of_two_brier_scores(rows, seed):
     item, annotator, label = zip(*rows, strict=True)
     annotations = Annotations.from_columns(
         item=item, annotator=annotator, label=label, classes=(0, 1, 2)
@@ -41,7 +39,7 @@ def test_it_is_the_difference_of_two_brier_scores(
     assert found.signs().sum() == found.delta.size
 
 
-def test_the_majority_may_be_that_of_a_group() -> None:
+def test_the_majority_may_be_that_of_a_group():
     annotations = Annotations.from_columns(
         item=[0] * 5, annotator=list("abcde"), label=[1, 1, 1, 0, 0], classes=(0, 1)
     )
@@ -54,7 +52,7 @@ def test_the_majority_may_be_that_of_a_group() -> None:
     assert none.tied_items == 0
 
 
-def test_the_divergence_is_scipys() -> None:
+def test_the_divergence_is_scipys():
     signs = np.array([10, 80, 10])
     found = uncertainty_divergence(signs, np.array([20, 60, 20]), smoothing=1e-12)
     assert found == pytest.approx(entropy([0.1, 0.8, 0.1], [0.2, 0.6, 0.2]))
@@ -71,7 +69,7 @@ def test_the_divergence_is_scipys() -> None:
         ([[0.5, 0.6], [0.1, 0.9]], "does not sum to 1"),
     ],
 )
-def test_bad_probabilities_are_named(prob: list[float], message: str) -> None:
+def test_bad_probabilities_are_named(prob, message):
     annotations = Annotations.from_columns(item=[0, 1], annotator=[0, 0], label=[0, 1])
     with pytest.raises(MetricInputError, match=message):
         conformity_delta(annotations, prob)

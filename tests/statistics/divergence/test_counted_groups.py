@@ -11,7 +11,7 @@ from modwatch.statistics.divergence import group_report
 
 
 @pytest.mark.simulation
-def test_a_bias_of_five_points_between_hundreds_is_found_and_two_thirds_as_large() -> None:
+def test_a_bias_of_five_points_between_hundreds_is_found_and_two_thirds_as_large():
     found, difference = 0, []
     for seed in range(20):
         made = crowd(seed, people=100, groups=2, bias=0.065)

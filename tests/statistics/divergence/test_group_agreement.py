@@ -12,7 +12,7 @@ from modwatch.statistics.divergence import Groups, kappa_table, shared_items
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
+def test_it_is_scikit_learns_kappa_of_all_pairs(classes):
     rng = np.random.default_rng(classes)
     rows = {
         (int(i), int(a)): 0
@@ -47,7 +47,7 @@ def test_it_is_scikit_learns_kappa_of_all_pairs(classes: int) -> None:
 
 
 @pytest.mark.simulation
-def test_intervals_cover_the_kappa_of_all_such_people() -> None:
+def test_intervals_cover_the_kappa_of_all_such_people():
     """300 pairs of groups: 95 % within two standard errors, of intervals that go together."""
     large = crowd(99, people=2_000, bias=0.1)
     truth = kappa_table(large.annotations, large.groups)["kappa"]
@@ -59,7 +59,7 @@ def test_intervals_cover_the_kappa_of_all_such_people() -> None:
     assert 0.92 <= np.mean(hits) <= 0.99
 
 
-def test_without_pairs_or_variety_there_is_none() -> None:
+def test_without_pairs_or_variety_there_is_none():
     annotations = Annotations.from_columns(
         item=[0, 1], annotator=["a", "b"], label=[0, 0], classes=(0, 1)
     )
@@ -70,7 +70,7 @@ def test_without_pairs_or_variety_there_is_none() -> None:
     assert table[["kappa", "low", "high"]].isna().all(axis=None)
 
 
-def test_few_shared_items_have_no_kappa() -> None:
+def test_few_shared_items_have_no_kappa():
     number = 29
     item = np.arange(number + 1).repeat(2)
     annotations = Annotations.from_columns(
@@ -87,7 +87,7 @@ def test_few_shared_items_have_no_kappa() -> None:
     assert np.isnan(kappa_table(one_less, groups)["kappa"][1])
 
 
-def test_people_who_all_agree_do_not_make_sure_that_others_would() -> None:
+def test_people_who_all_agree_do_not_make_sure_that_others_would():
     label = np.arange(40).repeat(10) % 2
     annotations = Annotations.from_columns(
         item=np.arange(40).repeat(10), annotator=np.tile(np.arange(10), 40), label=label

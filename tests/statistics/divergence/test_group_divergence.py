@@ -21,7 +21,7 @@ from modwatch.statistics.divergence.group_divergence import DIVERGENCE
 from modwatch.statistics.estimate import holm
 
 
-def test_values_are_those_of_the_groups_annotations() -> None:
+def test_values_are_those_of_the_groups_annotations():
     made = crowd(0, people=30, bias=0.2)
     annotations, prob = made.annotations, made.prob
     table = group_report(annotations, prob, made.groups, draws=9).set_index(["group", "metric"])
@@ -45,7 +45,7 @@ def test_values_are_those_of_the_groups_annotations() -> None:
         assert table.loc[(name, "f1"), "annotators"] == 30
 
 
-def test_the_divergence_is_from_all_annotations_those_without_a_group_included() -> None:
+def test_the_divergence_is_from_all_annotations_those_without_a_group_included():
     """Eq. 5: P is of all disaggregated labels in the corpus."""
     made = crowd(0, people=30, bias=0.2)
     code = np.where(made.groups.code == 2, -1, made.groups.code)
@@ -80,7 +80,7 @@ def several(seed: int, people: int = 40) -> tuple[Annotations, np.ndarray, Group
     )
 
 
-def test_three_classes_have_scikit_learns_macro_f1() -> None:
+def test_three_classes_have_scikit_learns_macro_f1():
     annotations, prob, groups = several(0)
     table = group_report(annotations, prob, groups, draws=9).set_index(["group", "metric"])
     conformity = conformity_delta(annotations, prob)
@@ -100,7 +100,7 @@ def test_three_classes_have_scikit_learns_macro_f1() -> None:
 
 
 @pytest.mark.simulation
-def test_intervals_cover_the_figure_of_all_such_people() -> None:
+def test_intervals_cover_the_figure_of_all_such_people():
     """`benchmarks/group_coverage.py` draws more."""
     large = crowd(99, people=3_000, bias=0.1)
     truth = group_report(large.annotations, large.prob, large.groups, draws=1)
@@ -119,7 +119,7 @@ def test_intervals_cover_the_figure_of_all_such_people() -> None:
         assert 0.91 <= np.mean(held) <= 0.995, metric
 
 
-def test_small_groups_are_shrunk_more() -> None:
+def test_small_groups_are_shrunk_more():
     rng = np.random.default_rng(0)
     sizes = {f"g{n}": 40 for n in range(6)} | {"few": 5}
     names = [name for name, size in sizes.items() for _ in range(size)]
@@ -137,14 +137,14 @@ def test_small_groups_are_shrunk_more() -> None:
     assert moved.idxmax() == "few"
 
 
-def test_holm_is_statsmodels_textbook() -> None:
+def test_holm_is_statsmodels_textbook():
     """Sorted p-values times the number that is left, never decreasing, at most 1."""
     p = np.array([0.01, 0.04, 0.03, np.nan, 0.5])
     assert holm(p) == pytest.approx([0.04, 0.09, 0.09, np.nan, 0.5], nan_ok=True)
     assert (holm(p)[[0, 1, 2, 4]] >= stats.false_discovery_control(p[[0, 1, 2, 4]])).all()
 
 
-def test_suppressed_groups_have_a_reason_and_no_figures() -> None:
+def test_suppressed_groups_have_a_reason_and_no_figures():
     made = crowd(0, people=10)
     names = {a: ("rare" if a < 2 else f"group {a % 2}") for a in range(30)}
     table = group_report(
@@ -155,7 +155,7 @@ def test_suppressed_groups_have_a_reason_and_no_figures() -> None:
     assert rare.drop(columns=["group", "reason"]).isna().all().all()
 
 
-def test_equal_labels() -> None:
+def test_equal_labels():
     annotations = Annotations.from_columns(
         item=np.tile([0, 1], 10), annotator=np.repeat(np.arange(10), 2), label=[0] * 20,
         classes=(0, 1),
@@ -171,7 +171,7 @@ def test_equal_labels() -> None:
     assert "undefined" in table.loc[("x", "f1"), "reason"]
 
 
-def test_without_a_majority_there_is_no_divergence() -> None:
+def test_without_a_majority_there_is_no_divergence():
     annotations = Annotations.from_columns(
         item=np.repeat(np.arange(4), 10), annotator=np.tile(np.arange(10), 4),
         label=np.tile([0] * 5 + [1] * 5, 4),
@@ -183,13 +183,13 @@ def test_without_a_majority_there_is_no_divergence() -> None:
         assert (table.loc[metric, "reason"].str.contains("undefined")).all()
 
 
-def test_groups_of_other_annotators_are_refused() -> None:
+def test_groups_of_other_annotators_are_refused():
     made, other = crowd(0, people=10), crowd(0, people=11)
     with pytest.raises(MetricInputError, match="groups are of 34 annotators, and annotations of 3"):
         group_report(made.annotations, made.prob, other.groups)
 
 
-def test_one_of_many_groups_can_be_found() -> None:
+def test_one_of_many_groups_can_be_found():
     """Corrected for 160 rows, the least p-value of 1,000 permutations would be 0.16."""
     rng = np.random.default_rng(0)
     people, items = 200, 30

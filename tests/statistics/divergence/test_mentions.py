@@ -26,7 +26,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS)
-def test_they_are_shares_of_pairs(rows: list[tuple[int, float, bool, int]]) -> None:
+def test_they_are_shares_of_pairs(rows):
     y, p, m, w = (np.array(column) for column in zip(*rows, strict=True))
 
     def share(positive: np.ndarray, negative: np.ndarray) -> float | None:
@@ -46,7 +46,7 @@ def test_they_are_shares_of_pairs(rows: list[tuple[int, float, bool, int]]) -> N
         assert found == (None if wanted is None else pytest.approx(wanted))
 
 
-def test_the_gap_of_calibration() -> None:
+def test_the_gap_of_calibration():
     y, p = [1, 0, 1, 0], [0.9, 0.5, 0.9, 0.1]
     assert calibration_gap(y, p, [True, True, False, False]) == pytest.approx(0.2)
     weighted = calibration_gap(y, p, [True, True, False, False], sample_weight=[1, 3, 1, 1])
@@ -54,7 +54,7 @@ def test_the_gap_of_calibration() -> None:
     assert calibration_gap(y, p, [True] * 4) is None
 
 
-def test_bad_mentions_are_named() -> None:
+def test_bad_mentions_are_named():
     with pytest.raises(MetricInputError, match="mentions contains values other than 0 and 1"):
         subgroup_auc([0, 1], [0.1, 0.9], [0.5, 1])
     with pytest.raises(MetricInputError, match="inconsistent numbers"):

@@ -16,7 +16,7 @@ from modwatch.statistics.divergence import (
 )
 
 
-def test_each_delta_is_in_its_bin() -> None:
+def test_each_delta_is_in_its_bin():
     """A probability p of the majority puts who differs at 2p − 1, the others at 0."""
     prob = np.array([0.0, 0.25, 0.5, 0.55, 0.7, 1.0])
     annotations = Annotations.from_columns(
@@ -28,7 +28,7 @@ def test_each_delta_is_in_its_bin() -> None:
     assert found.share.sum(axis=1) == pytest.approx(1)
 
 
-def test_annotators_with_few_labels_are_left_out_and_counted() -> None:
+def test_annotators_with_few_labels_are_left_out_and_counted():
     made = crowd(0, people=20, per_person=30)
     conformity = conformity_delta(made.annotations, made.prob)
     found = annotator_profiles(conformity, minimum=20)
@@ -37,7 +37,7 @@ def test_annotators_with_few_labels_are_left_out_and_counted() -> None:
     assert found.left_out == ((sizes > 0) & (sizes < 20)).sum() > 0
 
 
-def test_two_equal_clusters_have_the_square_of_scipys_distance() -> None:
+def test_two_equal_clusters_have_the_square_of_scipys_distance():
     share = np.repeat(np.eye(40)[[0, 39]], 10, axis=0)
     group = np.array([0] * 7 + [1] * 3 + [0] * 2 + [1] * 8)
     found = demographic_divergence(
@@ -55,7 +55,7 @@ def found_in(made: Crowd, seed: int) -> DemographicDivergence:
     return demographic_divergence(profiles, group, draws=200, seed=seed)
 
 
-def test_a_group_that_contradicts_the_model_is_in_clusters_of_its_own() -> None:
+def test_a_group_that_contradicts_the_model_is_in_clusters_of_its_own():
     """More than by chance; without one, seldom."""
     seeds = range(6)
     calm = [found_in(crowd(seed, people=60), seed) for seed in seeds]
@@ -68,7 +68,7 @@ def test_a_group_that_contradicts_the_model_is_in_clusters_of_its_own() -> None:
 
 
 @pytest.mark.simulation
-def test_the_interval_covers_the_divergence_of_all_such_people() -> None:
+def test_the_interval_covers_the_divergence_of_all_such_people():
     """Half of the people are in each cluster; of three groups, one is in either `apart`."""
     apart = 0.2
     table = np.array([[1 / 3 - apart, 1 / 3, 1 / 3 + apart], [1 / 3 + apart, 1 / 3, 1 / 3 - apart]])
@@ -84,7 +84,7 @@ def test_the_interval_covers_the_divergence_of_all_such_people() -> None:
     assert np.mean(held) >= 0.9
 
 
-def test_fewer_annotators_than_clusters_are_an_error() -> None:
+def test_fewer_annotators_than_clusters_are_an_error():
     profiles = Profiles(annotator=np.arange(3), share=np.eye(40)[:3], left_out=0)
     with pytest.raises(MetricInputError, match="3 annotators have a profile, fewer than 4"):
         demographic_divergence(profiles, [0, 0, 1])

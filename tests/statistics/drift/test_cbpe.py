@@ -43,7 +43,7 @@ def true_figures(label: np.ndarray, prob: np.ndarray, threshold: float = 0.5) ->
     ]
 
 
-def test_a_calibrated_day_is_as_expected() -> None:
+def test_a_calibrated_day_is_as_expected():
     """The mean over labels is the value, and the interval holds 95 % of them."""
     rng, threshold = np.random.default_rng(1), 0.3
     prob = np.round(rng.beta(0.3, 1.5, 2_000), 2)  # with ties
@@ -58,7 +58,7 @@ def test_a_calibrated_day_is_as_expected() -> None:
     assert ((held > 0.91) & (held < 0.99)).all()  # three standard errors
 
 
-def test_scores_that_say_nothing() -> None:
+def test_scores_that_say_nothing():
     found = expected(np.full(1_000, 0.3))
     assert found["cbpe_auroc"].value == pytest.approx(0.5)
     assert found["cbpe_accuracy"].value == pytest.approx(0.7)
@@ -69,7 +69,7 @@ def test_scores_that_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("score", [0.0, 1.0])
-def test_one_class_only(score: float) -> None:
+def test_one_class_only(score):
     found = expected(np.full(1_000, score))
     accuracy = found["cbpe_accuracy"]
     assert (accuracy.value, accuracy.low, accuracy.high) == (1, 1, 1)
@@ -78,7 +78,7 @@ def test_one_class_only(score: float) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 199])
-def test_too_few_comments(size: int) -> None:
+def test_too_few_comments(size):
     found = expected(np.full(size, 0.4))
     assert {match.reason for match in found.values()} == {
         f"{size} comments of the day; 200 are needed"
@@ -86,7 +86,7 @@ def test_too_few_comments(size: int) -> None:
     assert {match.value for match in found.values()} == {None}
 
 
-def test_nothing_and_everything_reviewed() -> None:
+def test_nothing_and_everything_reviewed():
     prob = np.random.default_rng(3).random(1_000)
     nothing, everything = expected(prob, review_fraction=0), expected(prob, review_fraction=1)
     assert nothing["cbpe_oc_accuracy"].value == pytest.approx(nothing["cbpe_accuracy"].value)
@@ -96,7 +96,7 @@ def test_nothing_and_everything_reviewed() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["uncertainty", "toxicity", "hybrid"])
-def test_identity_of_the_paper(strategy: str) -> None:
+def test_identity_of_the_paper(strategy):
     """OC-Acc = Acc + (k/n)·RE, Eq. 2 of Kivlichan et al. (2021)."""
     found = expected(np.random.default_rng(4).random(997), strategy=strategy)
     values = {name: item.value for name, item in found.items()}
@@ -104,7 +104,7 @@ def test_identity_of_the_paper(strategy: str) -> None:
     assert values["cbpe_oc_accuracy"] == pytest.approx(values["cbpe_accuracy"] + gain)
 
 
-def test_the_order_of_the_rows_changes_no_bit() -> None:
+def test_the_order_of_the_rows_changes_no_bit():
     rng = np.random.default_rng(0)
     prob = rng.beta(0.4, 3, 999)
     findings = [
@@ -117,7 +117,7 @@ def test_the_order_of_the_rows_changes_no_bit() -> None:
     assert findings[0] == findings[1]
 
 
-def test_expected_performance_of_decisions_that_contradict_the_scores() -> None:
+def test_expected_performance_of_decisions_that_contradict_the_scores():
     """Four kinds of comments, in the head: 500 each of (0.9, 0.9 unflagged, 0.1 flagged, 0.1)."""
     prob = np.repeat([0.9, 0.9, 0.1, 0.1], 500)
     flagged = np.repeat([True, False, True, False], 500)

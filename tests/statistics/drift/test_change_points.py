@@ -39,7 +39,7 @@ def active(columns, **options) -> str:
     return "".join(".x"[fall is not None] for fall in follow_falls(*columns, **options))
 
 
-def test_a_fall_has_its_day_levels_and_size() -> None:
+def test_a_fall_has_its_day_levels_and_size():
     found = change_point(*series((0.9, 10), (0.7, 4)))
     assert found is not None
     assert (found.day, found.day_low, found.day_high) == (10, 10, 10)
@@ -49,7 +49,7 @@ def test_a_fall_has_its_day_levels_and_size() -> None:
     assert bottom < change < top < 0
 
 
-def test_a_rise_is_the_fall_of_the_complement() -> None:
+def test_a_rise_is_the_fall_of_the_complement():
     value, low, high = series((0.9, 10), (0.7, 4))
     fall, rise = (
         change_point(value, low, high),
@@ -64,7 +64,7 @@ def test_a_rise_is_the_fall_of_the_complement() -> None:
     assert none.evidence < 14  # a ratio of 1 a day
 
 
-def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else() -> None:
+def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else():
     columns = [np.insert(column, [10] * 3, np.nan) for column in series((0.9, 10), (0.7, 4))]
     found, whole = change_point(*columns), change_point(*series((0.9, 10), (0.7, 4)))
     assert isinstance(found, ChangePoint)
@@ -87,13 +87,13 @@ def test_a_gap_widens_the_interval_of_the_day_and_changes_nothing_else() -> None
     ],
     ids=["empty", "one", "too few", "ones", "zeros", "width 0", "nothing"],
 )
-def test_without_a_change_none_is_detected(columns) -> None:
+def test_without_a_change_none_is_detected(columns):
     found = change_point(*columns)
     assert found is None or found.evidence < len(columns[0])
     assert "x" not in active(columns)
 
 
-def test_values_of_1_and_intervals_of_width_0_can_fall() -> None:
+def test_values_of_1_and_intervals_of_width_0_can_fall():
     for columns in (series((1.0, 10), (0.8, 1)), series((1.0, 10), (0.8, 1), margin=0)):
         found = change_point(*columns)
         assert found is not None
@@ -115,13 +115,13 @@ def test_values_of_1_and_intervals_of_width_0_can_fall() -> None:
         ((0.9, 0.8, 0.95), "1d array"),
     ],
 )
-def test_bad_input_is_named(columns, message: str) -> None:
+def test_bad_input_is_named(columns, message):
     for function in (change_point, follow_falls):
         with pytest.raises(MetricInputError, match=message):
             function(*columns)
 
 
-def test_a_fall_lasts_as_long_as_the_level_is_low() -> None:
+def test_a_fall_lasts_as_long_as_the_level_is_low():
     """Also when most days are bad ones."""
     columns = series((0.95, 10), (0.75, 200))
     assert active(columns) == "." * 10 + "x" * 200
@@ -132,7 +132,7 @@ def test_a_fall_lasts_as_long_as_the_level_is_low() -> None:
     assert last.change[0] == pytest.approx(-0.2)
 
 
-def test_a_fall_ends_when_the_level_is_back_and_not_halfway() -> None:
+def test_a_fall_ends_when_the_level_is_back_and_not_halfway():
     columns = series((0.95, 10), (0.65, 10), (0.85, 20), (0.95, 20), margin=0.03)
     shown = active(columns)
     assert shown.startswith("." * 10 + "x" * 30)
@@ -174,29 +174,29 @@ def columns_of(days: Sequence[tuple[float, float] | None]) -> np.ndarray:
 
 
 @given(days=DAYS, stop=st.integers(1, 25))
-def test_no_day_depends_on_later_ones(days, stop: int) -> None:
+def test_no_day_depends_on_later_ones(days, stop):
     columns = columns_of(days)
     assert_same(follow_falls(*columns[:, :stop]), follow_falls(*columns)[:stop])
 
 
 @given(days=DAYS, before=st.integers(1, 9))
-def test_days_without_an_estimate_at_the_start_only_shift_the_days(days, before: int) -> None:
+def test_days_without_an_estimate_at_the_start_only_shift_the_days(days, before):
     columns = columns_of(days)
     later = np.concatenate([np.full((3, before), np.nan), columns], axis=1)
     assert active(later) == "." * before + active(columns)
 
 
 @given(share=st.floats(0, 1), margin=st.floats(0, 1), days=st.integers(1, 60))
-def test_a_constant_series_never_falls(share: float, margin: float, days: int) -> None:
+def test_a_constant_series_never_falls(share, margin, days):
     assert "x" not in active(columns_of([(share, margin)] * days))
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=25))
-def test_days_of_which_nothing_is_known_never_fall(values) -> None:
+def test_days_of_which_nothing_is_known_never_fall(values):
     assert "x" not in active((values, np.zeros(len(values)), np.ones(len(values))))
 
 
-def test_a_season_of_weekdays_is_no_fall() -> None:
+def test_a_season_of_weekdays_is_no_fall():
     """Nor does it hide one: the level is that of a week."""
     rng = np.random.default_rng(6)
     week = np.array([0.0, 0, 0, 0, 0, -0.1, -0.1])
@@ -210,7 +210,7 @@ def test_a_season_of_weekdays_is_no_fall() -> None:
     assert last.now.low < 0.95 - 0.1 - 0.2 / 7 < last.now.high
 
 
-def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> None:
+def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported():
     value, low, high = series((0.95, 12), (0.7, 3))
     value[11], low[11], high[11] = 0.72, 0.68, 0.76
     moved = follow_falls(value, low, high)[-1]
@@ -222,13 +222,13 @@ def test_late_labels_move_the_day_and_do_not_withdraw_what_was_reported() -> Non
     assert active(weak, reported=3) == active(weak)
 
 
-def test_a_second_step_keeps_the_day_of_a_first_that_was_certain() -> None:
+def test_a_second_step_keeps_the_day_of_a_first_that_was_certain():
     found = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03))[-1]
     assert found is not None
     assert (found.first.day, found.level_since) == (12, 22)
 
 
-def test_a_further_fall_has_a_day_and_levels_of_its_own() -> None:
+def test_a_further_fall_has_a_day_and_levels_of_its_own():
     columns = series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03)
     falls = follow_falls(*columns)
     assert all(fall is None or fall.further is None for fall in falls[:22])
@@ -243,7 +243,7 @@ def test_a_further_fall_has_a_day_and_levels_of_its_own() -> None:
     assert better.further is None
 
 
-def test_a_day_with_few_labels_dates_less() -> None:
+def test_a_day_with_few_labels_dates_less():
     columns = series((0.9, 20), (0.82, 1), (0.74, 4), margin=0.06)
     few = np.where(np.arange(25) == 20, 2, 100)
     alike, fewer = change_point(*columns), change_point(*columns, n=few)
@@ -264,7 +264,7 @@ def draw(rng: np.random.Generator, accuracy: np.ndarray, labels: int = 100):
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(("share", "days"), [(0.985, 4), (0.76, 30)])
-def test_the_interval_of_a_level_holds_the_truth(share: float, days: int) -> None:
+def test_the_interval_of_a_level_holds_the_truth(share, days):
     """By chance the two levels hold it in 95 %; weights from a day's own interval did in 73 %."""
     rng = np.random.default_rng(days)
     path = np.r_[np.full(days, share), np.full(6, share - 0.5)]
@@ -278,7 +278,7 @@ def test_the_interval_of_a_level_holds_the_truth(share: float, days: int) -> Non
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("before", [3, 6])
-def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before: int) -> None:
+def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before):
     """Two low days may be a weekend: no season is known yet."""
     rng = np.random.default_rng(before)
     path = np.r_[np.full(before, 0.96), np.full(10, 0.76)]
@@ -293,9 +293,7 @@ def test_a_fall_of_twenty_points_in_the_first_week_is_seen_within_a_week(before:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(("weekend", "spread", "correlation"), [(0.08, 0, 0), (0, 0.02, 0.5)])
-def test_false_alarms_are_rare_with_seasons_and_wandering(
-    weekend: float, spread: float, correlation: float
-) -> None:
+def test_false_alarms_are_rare_with_seasons_and_wandering(weekend, spread, correlation):
     """Two levels, 60 quarters: at most one alarm in four quarters, up to chance."""
     rng = np.random.default_rng(9)
     alarms = 0
@@ -307,7 +305,7 @@ def test_false_alarms_are_rare_with_seasons_and_wandering(
     assert alarms / 60 <= 0.25
 
 
-def test_a_fall_after_the_evidence_begins_is_dated_to_its_own_day() -> None:
+def test_a_fall_after_the_evidence_begins_is_dated_to_its_own_day():
     """The change is on the seventh day, seen on the eighth: days too early for evidence count."""
     value = [0.966, 0.952, 0.957, 0.955, 0.972, 0.973, 0.888, 0.777]
     low = [0.931, 0.913, 0.922, 0.916, 0.941, 0.937, 0.832, 0.691]

@@ -56,7 +56,7 @@ def compared(today: Profile, days: list[Profile] = WEEK) -> dict[str, Finding]:
     return by_name
 
 
-def test_a_usual_day_shows_nothing() -> None:
+def test_a_usual_day_shows_nothing():
     found = compared(day_of(1_000))
     assert {match.status for match in found.values()} == {"ok"}
     assert {match.direction for match in found.values()} == {None}
@@ -65,7 +65,7 @@ def test_a_usual_day_shows_nothing() -> None:
 
 
 @pytest.mark.parametrize(("mean", "way"), [(0.2, "higher"), (0.05, "lower")])
-def test_scores_that_moved(mean: float, way: str) -> None:
+def test_scores_that_moved(mean, way):
     found = compared(day_of(1_000, mean=mean))
     for feature in ("prob", "uncertainty"):
         for metric in ("psi", "jensen_shannon", "wasserstein", "mean_shift"):
@@ -76,7 +76,7 @@ def test_scores_that_moved(mean: float, way: str) -> None:
     assert found["jensen_shannon language"].value == 0
 
 
-def test_a_new_mix_of_languages() -> None:
+def test_a_new_mix_of_languages():
     found = compared(day_of(1_000, german=0.8))
     changed = found["jensen_shannon language"]
     assert changed.low > 0.02
@@ -86,7 +86,7 @@ def test_a_new_mix_of_languages() -> None:
     assert compared(of_one_side_only)["jensen_shannon language"].value == 1
 
 
-def test_gaps_and_quarantine() -> None:
+def test_gaps_and_quarantine():
     today = replace(day_of(1_000), quarantined=500, missing={"author_id": 1_000})
     found = compared(today)
     gaps, refused = (
@@ -108,14 +108,14 @@ def test_gaps_and_quarantine() -> None:
         (day_of(1_000), [day_of(199)], "199 comments of the reference; 200 are needed"),
     ],
 )
-def test_too_little_to_compare(today: Profile, days: list[Profile], reason: str) -> None:
+def test_too_little_to_compare(today, days, reason):
     found = compared(today, days)
     result = {item.reason for name, item in found.items() if "quarantined" not in name}
     assert result == {reason}
     assert found["psi prob"].value is None
 
 
-def test_scores_of_two_models_are_not_compared_and_comments_are() -> None:
+def test_scores_of_two_models_are_not_compared_and_comments_are():
     found = compared(day_of(1_000, version="4"))
     assert found["psi prob"].status == "insufficient"
     assert found["flagged_share_change flagged"].status == "insufficient"
@@ -123,7 +123,7 @@ def test_scores_of_two_models_are_not_compared_and_comments_are() -> None:
     assert found["jensen_shannon language"].status == "ok"
 
 
-def test_days_of_another_model_are_left_out_and_stated() -> None:
+def test_days_of_another_model_are_left_out_and_stated():
     other = day_of(1_000, mean=0.4, version="2")
     found = compared(day_of(1_000), [*WEEK, other])
     psi, same = found["psi prob"], compared(day_of(1_000))["psi prob"]
@@ -133,14 +133,14 @@ def test_days_of_another_model_are_left_out_and_stated() -> None:
 
 
 @pytest.mark.parametrize(("score", "way"), [(0.3, None), (0.4, "higher"), (0.2, "lower")])
-def test_constant_scores(score: float, way: str | None) -> None:
+def test_constant_scores(score, way):
     found = compared(of_scores(np.full(500, score)), [of_scores(np.full(500, 0.3))])
     assert found["psi prob"].direction == found["wasserstein prob"].direction == way
     assert found["wasserstein prob"].value == pytest.approx(abs(score - 0.3), abs=0.002)
     assert found["jensen_shannon prob"].value == (0 if way is None else 1)
 
 
-def test_quantile_bins_hold_like_mass() -> None:
+def test_quantile_bins_hold_like_mass():
     reference = pooled(WEEK).scores["prob"]
     mass = np.bincount(quantile_bins(reference), reference) / reference.sum()
     assert mass == pytest.approx(np.full(10, 0.1), abs=0.02)
@@ -152,9 +152,7 @@ VOLUMES = [Profile(comments=size) for size in (100, 110, 90, 105, 95, 100, 9_000
 @pytest.mark.parametrize(
     ("comments", "ratio", "way"), [(50, 0.5, "lower"), (200, 2.0, "higher"), (100, 1.0, None)]
 )
-def test_volume_against_the_median_which_one_storm_leaves_alone(
-    comments: int, ratio: float, way: str | None
-) -> None:
+def test_volume_against_the_median_which_one_storm_leaves_alone(comments, ratio, way):
     found = volume_ratio(Profile(comments=comments), VOLUMES)
     assert (found.value, found.direction, found.n) == (ratio, way, comments)
     assert volume_ratio(Profile(comments=50, quarantined=50), VOLUMES).value == 1
@@ -165,13 +163,13 @@ def test_volume_against_the_median_which_one_storm_leaves_alone(
     ("days", "reason"),
     [(VOLUMES[:2], "2 trailing days; 3 are needed"), ([Profile()] * 3, "half of the trailing")],
 )
-def test_no_usual_volume(days: list[Profile], reason: str) -> None:
+def test_no_usual_volume(days, reason):
     found = volume_ratio(Profile(comments=5), days)
     assert found.status == "insufficient"
     assert found.reason.startswith(reason)
 
 
-def test_shares_of_a_day() -> None:
+def test_shares_of_a_day():
     today = Profile(
         comments=90,
         quarantined=10,
@@ -191,14 +189,14 @@ def test_shares_of_a_day() -> None:
     assert (none.low, none.high) == (0, pytest.approx(0.041, abs=1e-3))
 
 
-def test_an_empty_day_has_no_shares() -> None:
+def test_an_empty_day_has_no_shares():
     found = list(day_metrics(Profile(missing={"language": 0}), VOLUMES))[1:]
     assert len(found) == 3
     assert {match.reason for match in found} == {"an empty day"}
     assert {match.status for match in found} == {"insufficient"}
 
 
-def test_queue_in_hours() -> None:
+def test_queue_in_hours():
     queue = Queue(waiting=1, decided=3, age_median=5_400, age_oldest=7_200, decision_median=1_000)
     found = {item.metric: (item.value, item.n) for item in queue_metrics(queue)}
     assert found == {
@@ -210,7 +208,7 @@ def test_queue_in_hours() -> None:
     }
 
 
-def test_an_empty_queue() -> None:
+def test_an_empty_queue():
     found = {item.metric: item for item in queue_metrics(Queue(waiting=0, decided=0))}
     assert found.pop("queue_waiting").value == 0
     assert all(match.value is None and match.reason for match in found.values())

@@ -25,7 +25,7 @@ WIDTH = 1 / 1000
 histograms = st.lists(st.integers(0, 1000), min_size=4, max_size=4).filter(any)
 
 
-def test_psi_of_two_points() -> None:
+def test_psi_of_two_points():
     even, odd = (0.99 * share + SMOOTHING / 2 for share in (0.9, 0.1))
     expected = (even - 0.5) * math.log(even / 0.5) + (odd - 0.5) * math.log(odd / 0.5)
     assert population_stability_index([9 * MANY, MANY], [MANY, MANY]).value == pytest.approx(
@@ -33,13 +33,13 @@ def test_psi_of_two_points() -> None:
     )
 
 
-def test_jensen_shannon_of_three_points() -> None:
+def test_jensen_shannon_of_three_points():
     half = jensen_shannon([MANY, MANY, 0], [0, MANY, MANY])
     assert half.value == pytest.approx(0.5)
     assert jensen_shannon([3, 0], [0, 9]).value == pytest.approx(1)
 
 
-def test_wasserstein_of_two_points() -> None:
+def test_wasserstein_of_two_points():
     """Three tenths of the mass move by two bins."""
     moved = wasserstein([7 * MANY, 0, 3 * MANY], [10 * MANY, 0, 0], width=0.1)
     assert moved.value == pytest.approx(0.06)
@@ -47,7 +47,7 @@ def test_wasserstein_of_two_points() -> None:
 
 
 @pytest.mark.parametrize(("shift", "way"), [(50, "higher"), (-50, "lower")])
-def test_wasserstein_of_shifted_uniforms_is_the_shift(shift: int, way: str) -> None:
+def test_wasserstein_of_shifted_uniforms_is_the_shift(shift, way):
     uniform = np.zeros(1000)
     uniform[200:600] = MANY
     shifted = np.roll(uniform, shift)
@@ -57,14 +57,14 @@ def test_wasserstein_of_shifted_uniforms_is_the_shift(shift: int, way: str) -> N
     assert mean_shift(shifted, uniform, width=WIDTH).value == pytest.approx(shift * WIDTH)
 
 
-def test_scores_that_spread_move_both_ways() -> None:
+def test_scores_that_spread_move_both_ways():
     spread = wasserstein([MANY, 0, MANY], [0, 2 * MANY, 0], width=0.1)
     assert spread.value == pytest.approx(0.1)
     assert spread.direction == "both"
 
 
 @given(histograms, histograms)
-def test_bounds_and_symmetry(day: list[int], before: list[int]) -> None:
+def test_bounds_and_symmetry(day, before):
     for effect, upper in ((population_stability_index, math.inf), (jensen_shannon, 1)):
         found, back = effect(day, before), effect(before, day)
         assert 0 <= found.low <= found.value <= found.high <= upper
@@ -81,7 +81,7 @@ def test_bounds_and_symmetry(day: list[int], before: list[int]) -> None:
 
 
 @given(histograms, st.integers(1, 100))
-def test_the_same_shares_are_no_distance(day: list[int], times: int) -> None:
+def test_the_same_shares_are_no_distance(day, times):
     more = [times * count for count in day]
     for effect in (
         population_stability_index(day, more),
@@ -132,7 +132,7 @@ def truth(day: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("n", "m"), [(500, 7_000), (500_000, 7_000_000)])
-def test_one_population_shows_next_to_nothing_at_any_size(n: int, m: int) -> None:
+def test_one_population_shows_next_to_nothing_at_any_size(n, m):
     runs = simulated(USUAL, n, m)
     psi, shannon, moved, shift = runs[:, :, 0].mean(axis=0)
     chance = 9 * (1 / n + 1 / m)  # what a plain PSI would show on average
@@ -146,7 +146,7 @@ def test_one_population_shows_next_to_nothing_at_any_size(n: int, m: int) -> Non
 
 
 @pytest.mark.parametrize(("day", "n"), [(USUAL, 200), (SHIFTED, 1_000)], ids=["usual", "shifted"])
-def test_intervals_hold(day: np.ndarray, n: int) -> None:
+def test_intervals_hold(day, n):
     runs, expected = simulated(day, n, 5 * n), truth(day)
     held = (runs[:, :, 1] <= expected + 1e-9) & (expected - 1e-9 <= runs[:, :, 2])
     assert (held.mean(axis=0) >= 0.91).all()  # 95 % less two standard errors
@@ -155,9 +155,7 @@ def test_intervals_hold(day: np.ndarray, n: int) -> None:
 @pytest.mark.parametrize(
     ("counts", "bounds"), [((56, 70, 48, 80), (0.0524, 0.3339)), ((9, 10, 3, 10), (0.1705, 0.8090))]
 )
-def test_change_of_a_share_as_published(
-    counts: tuple[int, int, int, int], bounds: tuple[float, float]
-) -> None:
+def test_change_of_a_share_as_published(counts, bounds):
     """Newcombe (1998), table II, method 10."""
     change = share_change(*counts)
     assert (change.low, change.high) == pytest.approx(bounds, abs=5e-5)
@@ -165,7 +163,7 @@ def test_change_of_a_share_as_published(
 
 
 @given(st.integers(0, 300), st.integers(1, 300))
-def test_share_has_wilsons_interval(part: int, more: int) -> None:
+def test_share_has_wilsons_interval(part, more):
     whole = part + more
     wilson = stats.binomtest(part, whole).proportion_ci(method="wilson")
     found = share(part, whole)
@@ -174,7 +172,7 @@ def test_share_has_wilsons_interval(part: int, more: int) -> None:
 
 
 @pytest.mark.parametrize("part", [0, 5])
-def test_an_equal_share_has_not_changed(part: int) -> None:
+def test_an_equal_share_has_not_changed(part):
     change = share_change(part, 10, part, 10)
     assert change.value == 0
     assert change.direction is None

@@ -39,7 +39,7 @@ def found(
         ("huge", 300, 20, 280),
     ],
 )
-def test_samples_of_one_population_are_alike(tail: str, categories: int, n: int, m: int) -> None:
+def test_samples_of_one_population_are_alike(tail, categories, n, m):
     mix = shares(tail, categories)
     for effects in found(mix, mix, n, m):
         # At most 7 %, and two standard errors of the simulation.
@@ -48,7 +48,7 @@ def test_samples_of_one_population_are_alike(tail: str, categories: int, n: int,
 
 
 @pytest.mark.parametrize(("categories", "n"), [(100, 220), (300, 2_000)])
-def test_a_fifth_that_moves_between_two_languages_is_found(categories: int, n: int) -> None:
+def test_a_fifth_that_moves_between_two_languages_is_found(categories, n):
     usual = shares("zipf", categories)
     moved = usual.copy()
     moved[:2] += np.array([-1, 1]) * min(0.2, 0.8 * usual[0])
@@ -57,7 +57,7 @@ def test_a_fifth_that_moves_between_two_languages_is_found(categories: int, n: i
 
 
 @pytest.mark.parametrize(("categories", "n"), [(2, 5), (10, 20), (100, 2_000)])
-def test_intervals_of_few_rows_hold(categories: int, n: int) -> None:
+def test_intervals_of_few_rows_hold(categories, n):
     usual = shares("zipf", categories)
     moved = usual[::-1] / 3 + 2 * usual / 3
     for effect, effects in zip(DIVERGENCES, found(moved, usual, n, 14 * n), strict=True):
@@ -65,7 +65,7 @@ def test_intervals_of_few_rows_hold(categories: int, n: int) -> None:
         assert np.mean([one.low <= truth <= one.high for one in effects]) >= 0.87
 
 
-def test_three_against_three_may_be_chance() -> None:
+def test_three_against_three_may_be_chance():
     assert jensen_shannon([3, 0], [0, 3]).low == 0
     assert jensen_shannon([30, 0], [0, 30]).low > 0.3
 
@@ -79,7 +79,7 @@ def profile(counts: np.ndarray, most: int) -> Profile:
     return Profile(comments=int(counts.sum()), categories={"language": mix})
 
 
-def test_a_new_language_is_found_among_languages_that_are_not_named() -> None:
+def test_a_new_language_is_found_among_languages_that_are_not_named():
     rng = np.random.default_rng(0)
     usual = shares("zipf", 60)
     days = [profile(rng.multinomial(2_000, np.append(usual, 0)), 20) for _ in range(14)]

@@ -45,7 +45,7 @@ def test_the_same_date_or_weekday_a_year_before_explains_what_is_near(ratio, the
         assert bool(season(CHRISTMAS, volume(ratio), {day: volume(then)})) is explained
 
 
-def test_days_next_to_those_explain_nothing() -> None:
+def test_days_next_to_those_explain_nothing():
     near = {
         CHRISTMAS - timedelta(days=days): volume(0.25)
         for days in range(1, 800)
@@ -63,7 +63,7 @@ def test_days_next_to_those_explain_nothing() -> None:
         (date(2025, 1, 31), date(2024, 1, 31)),
     ],
 )
-def test_every_day_has_the_same_date_and_weekday(day: date, same_date: date) -> None:
+def test_every_day_has_the_same_date_and_weekday(day, same_date):
     date_before, weekday_before = year_before(day)
     assert date_before == same_date
     assert weekday_before.weekday() == day.weekday()
@@ -84,7 +84,7 @@ def ratios(volumes: dict[date, int]) -> list[MetricValue]:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("days_lost", [(), (date(2025, 12, 27),)])
-def test_in_the_second_year_holidays_are_no_alarm_and_a_lost_platform_is(days_lost) -> None:
+def test_in_the_second_year_holidays_are_no_alarm_and_a_lost_platform_is(days_lost):
     """Two years of days that vary by 15 %; the turn of the year has a quarter of the volume."""
     (low,) = (rule for rule in load_rules() if rule.name == "volume_low")
     message = []

@@ -32,7 +32,7 @@ USUAL = {
 }
 
 
-def test_a_pair_a_value_and_the_whole_day() -> None:
+def test_a_pair_a_value_and_the_whole_day():
     pair = explain_shift(cells({**USUAL, ("forum", "de"): (1_000, 370, 14_000, 1_120)}), FACTORS)
     assert pair[0].name == "platform=forum, language=de"
     assert (pair[0].rate, pair[0].reference_rate) == (0.37, 0.08)
@@ -51,7 +51,7 @@ def test_a_pair_a_value_and_the_whole_day() -> None:
     assert explain_shift(cells(USUAL), FACTORS) == [], "nothing has changed"
 
 
-def test_a_larger_share_of_a_rude_platform_is_composition() -> None:
+def test_a_larger_share_of_a_rude_platform_is_composition():
     before = {("forum", "de"): (1_000, 300, 14_000, 4_200), ("news", "de"): USUAL["news", "de"]}
     after = {**before, ("forum", "de"): (3_000, 900, 14_000, 4_200)}
     (first, *_) = explain_shift(cells(after), FACTORS)
@@ -61,14 +61,14 @@ def test_a_larger_share_of_a_rude_platform_is_composition() -> None:
     assert (first.reference_share, first.share) == (0.5, 0.75)
 
 
-def test_a_larger_share_without_another_rate_explains_nothing() -> None:
+def test_a_larger_share_without_another_rate_explains_nothing():
     grown = {**USUAL, ("forum", "de"): (3_000, 240, 14_000, 1_120)}
     drifted = {**grown, ("news", "en"): (1_000, 370, 14_000, 1_120)}
     (first, *_) = explain_shift(cells(drifted), FACTORS)
     assert first.name == "platform=news, language=en"
 
 
-def test_day_and_reference_exchanged_turn_every_sign() -> None:
+def test_day_and_reference_exchanged_turn_every_sign():
     rng = np.random.default_rng(3)
     counts = [(int(n), int(rng.integers(0, n))) for n in rng.integers(200, 2_000, 18)]
     rows = {(f"p{c % 3}", f"l{c // 3}"): (*counts[c], *counts[c + 9]) for c in range(9)}
@@ -80,7 +80,7 @@ def test_day_and_reference_exchanged_turn_every_sign() -> None:
     ]
 
 
-def test_new_and_vanished_values() -> None:
+def test_new_and_vanished_values():
     new = {**USUAL, ("chat", "de"): (500, 250, 0, 0)}
     (first, *_) = explain_shift(cells(new), FACTORS)
     assert first.name == "platform=chat"
@@ -93,7 +93,7 @@ def test_new_and_vanished_values() -> None:
     assert first.sentence().startswith("platform=chat (gone; as it was): flagged 50.0 %, ")
 
 
-def test_small_segments_are_left_out() -> None:
+def test_small_segments_are_left_out():
     few = {**USUAL, ("chat", "fr"): (MINIMUM_COMMENTS - 1, MINIMUM_COMMENTS - 1, 0, 0)}
     names = [segment.name for segment in explain_shift(cells(few), FACTORS)]
     assert names
@@ -105,11 +105,11 @@ def test_small_segments_are_left_out() -> None:
     [(0, 0, 100, 10), (100, 10, 0, 0), (100, 0, 100, 0)],
     ids=["empty day", "empty reference", "nothing flagged"],
 )
-def test_nothing_to_compare(counts: tuple[int, int, int, int]) -> None:
+def test_nothing_to_compare(counts):
     assert explain_shift(cells({("a", "x"): counts, ("b", "y"): counts}), FACTORS) == []
 
 
-def test_a_platform_of_one_language_is_named_by_its_shorter_name() -> None:
+def test_a_platform_of_one_language_is_named_by_its_shorter_name():
     rows = {
         ("forum", "de"): (1_000, 370, 14_000, 1_120),
         ("news", "en"): (1_000, 80, 14_000, 1_120),
@@ -117,7 +117,7 @@ def test_a_platform_of_one_language_is_named_by_its_shorter_name() -> None:
     assert [s.name for s in explain_shift(cells(rows), FACTORS)] == ["platform=forum"]
 
 
-def test_impossible_counts_and_sums_are_refused() -> None:
+def test_impossible_counts_and_sums_are_refused():
     for counts in ((10, 11, 10, 1), (10, -1, 10, 1)):
         with pytest.raises(MetricInputError):
             explain_shift(cells({("a", "x"): counts}), FACTORS)
@@ -128,7 +128,7 @@ def test_impossible_counts_and_sums_are_refused() -> None:
             explain_shift(table.assign(prob=wrong), ["platform"], measure="prob")
 
 
-def test_scores_of_0_and_1_are_flags() -> None:
+def test_scores_of_0_and_1_are_flags():
     rng = np.random.default_rng(5)
     counts = [(int(n), int(rng.integers(0, n))) for n in rng.integers(200, 2_000, 18)]
     flags = cells({(f"p{c % 3}", f"l{c // 3}"): (*counts[c], *counts[c + 9]) for c in range(9)})
@@ -153,7 +153,7 @@ def scored(rng: np.random.Generator, size: int, means: dict[str, float]) -> pd.D
 
 
 @pytest.mark.simulation
-def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance() -> None:
+def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance():
     rng = np.random.default_rng(6)
     held, named = [], []
     for number in range(160):
@@ -173,7 +173,7 @@ def test_intervals_of_mean_scores_hold_and_nothing_is_named_by_chance() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(("rates", "days"), [("beta", 14), ("few hot ones", 1)])
-def test_threads_that_differ_as_always_are_not_named(rates: str, days: int) -> None:
+def test_threads_that_differ_as_always_are_not_named(rates, days):
     rng = np.random.default_rng([8, days])
     named = []
     for _ in range(30):
@@ -183,7 +183,7 @@ def test_threads_that_differ_as_always_are_not_named(rates: str, days: int) -> N
     assert np.mean(named) <= 0.1
 
 
-def test_a_hot_thread_among_threads_that_differ_is_named() -> None:
+def test_a_hot_thread_among_threads_that_differ_is_named():
     rng = np.random.default_rng(9)
     for _ in range(3):
         table = thread_cells(rng, "beta", 14)
@@ -213,7 +213,7 @@ def thread_cells(rng: np.random.Generator, rates: str, days: int) -> pd.DataFram
     return table
 
 
-def test_labels_are_segments_alone_and_a_comment_may_have_several() -> None:
+def test_labels_are_segments_alone_and_a_comment_may_have_several():
     cells = pd.DataFrame(
         {
             "platform": ["forum", "forum", "news", "news"],

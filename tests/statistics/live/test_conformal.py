@@ -19,9 +19,7 @@ PROB = st.lists(st.integers(0, 20).map(lambda k: k / 20), min_size=1, max_size=4
 
 
 @given(prob=PROB, new=PROB, coverage=st.sampled_from([0.5, 0.8, 0.9, 0.97]), seed=st.integers(0, 9))
-def test_equal_weights_are_the_textbooks_quantile(
-    prob: list[float], new: list[float], coverage: float, seed: int
-) -> None:
+def test_equal_weights_are_the_textbooks_quantile(prob, new, coverage, seed):
     """Labels whose score is at most the ⌈(m+1)·coverage⌉-th smallest (Angelopoulos & Bates)."""
     label = np.random.default_rng(seed).integers(0, 2, len(prob))
     score = np.sort(np.where(label == 1, 1 - np.array(prob), prob))
@@ -42,9 +40,7 @@ def stream(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray,
 
 
 @given(prob=PROB, new=PROB, coverage=st.sampled_from([0.5, 0.9]), seed=st.integers(0, 9))
-def test_a_label_is_calibrated_with_the_comments_that_have_it(
-    prob: list[float], new: list[float], coverage: float, seed: int
-) -> None:
+def test_a_label_is_calibrated_with_the_comments_that_have_it(prob, new, coverage, seed):
     label = np.random.default_rng(seed).integers(0, 2, len(prob))
     found = conformal_prediction(label, prob, new, coverage=coverage)
     for one in (0, 1):
@@ -56,7 +52,7 @@ def test_a_label_is_calibrated_with_the_comments_that_have_it(
 
 
 @pytest.mark.simulation
-def test_weights_make_up_for_a_design() -> None:
+def test_weights_make_up_for_a_design():
     """All comments near the threshold are labelled, and a fiftieth of the others."""
     weighted, plain = [], []
     for seed in range(40):
@@ -76,7 +72,7 @@ def test_weights_make_up_for_a_design() -> None:
     assert abs(np.mean(plain) - 0.9) > 0.03
 
 
-def test_a_group_that_no_one_labelled_gets_both_labels() -> None:
+def test_a_group_that_no_one_labelled_gets_both_labels():
     found = conformal_prediction(
         [0, 1], [0.1, 0.9], [0.0, 0.0], groups=["a", "a"], new_groups=["a", "b"]
     )
@@ -87,7 +83,7 @@ def test_a_group_that_no_one_labelled_gets_both_labels() -> None:
     assert sure.size.tolist() == [1, 2]
 
 
-def test_review_scores_put_ambiguous_comments_first() -> None:
+def test_review_scores_put_ambiguous_comments_first():
     y = np.append(np.tile([0, 0, 0, 1, 1, 1, 0, 1], 10), 1)
     p = np.append(np.tile([0.1, 0.2, 0.3, 0.7, 0.8, 0.9, 0.6, 0.4], 10), 0.2)
     found = conformal_prediction(y, p, [0.05, 0.55, 0.25], by_label=False)
@@ -96,7 +92,7 @@ def test_review_scores_put_ambiguous_comments_first() -> None:
     assert (found.review_score < 3).all()
 
 
-def test_coverage_by_group_with_its_gap() -> None:
+def test_coverage_by_group_with_its_gap():
     y, p, _ = stream(np.random.default_rng(0), 4_000)
     new_y, new_p, new_g = stream(np.random.default_rng(1), 4_000)
     made = conformal_prediction(y, p, new_p, by_label=False)
@@ -115,9 +111,7 @@ def test_coverage_by_group_with_its_gap() -> None:
 
 
 @pytest.mark.parametrize(("coverage", "weight"), [(0.6, 1.0), (0.99, 1.0), (0.9, 30.0)])
-def test_without_groups_the_review_score_never_contradicts_the_uncertainty(
-    coverage: float, weight: float
-) -> None:
+def test_without_groups_the_review_score_never_contradicts_the_uncertainty(coverage, weight):
     """Why the what-if table has no row without groups, whatever the weights by design."""
     rng = np.random.default_rng(3)
     prob, new = rng.beta(0.4, 1.2, 400), rng.random(600)
@@ -189,7 +183,7 @@ def test_where_every_label_is_known_the_conformal_row_is_what_its_order_reviews(
 
 
 @pytest.mark.parametrize("of_group", [False, True])
-def test_a_rows_set_is_the_one_that_all_others_make(of_group: bool) -> None:
+def test_a_rows_set_is_the_one_that_all_others_make(of_group):
     day, group, _ = designed(np.random.default_rng(5), size=1_000)
     sample, codes = Sample([day]), group[np.flatnonzero(day.labelled)]
     toxic = np.random.default_rng(0).random(codes.size)
@@ -207,7 +201,7 @@ def test_a_rows_set_is_the_one_that_all_others_make(of_group: bool) -> None:
         assert made.contains[0].tolist() == found[row].tolist()
 
 
-def test_a_group_with_few_labels_of_a_kind_takes_those_of_all_groups() -> None:
+def test_a_group_with_few_labels_of_a_kind_takes_those_of_all_groups():
     rng = np.random.default_rng(0)
     prob = np.r_[rng.uniform(0, 0.5, 200), rng.uniform(0.4, 1, 200)]
     label, group = np.repeat([0, 1], 200), np.tile([0, 1], 200)

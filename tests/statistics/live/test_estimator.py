@@ -12,14 +12,14 @@ COMMENTS, DRAWS = 2000, 2000
 
 
 @pytest.fixture(scope="module")
-def sample() -> Sample:
+def sample():
     """A day on which everything is labelled, half of it flagged."""
     prob = np.repeat([0.2, 0.8], COMMENTS // 2)
     return Sample([fully_labelled((prob > 0.5).astype(int), prob)])
 
 
 @pytest.fixture(scope="module")
-def labels() -> TrueLabels:
+def labels():
     """Error rates that are unknown in common: both halves are more toxic, or both are less."""
     common = np.random.default_rng(7).normal(0, 0.3, DRAWS)
     chance = 1 / (1 + np.exp(-(np.array([-1.0, 1.0]) + common[:, None])))
@@ -49,9 +49,7 @@ def drawn(labels: TrueLabels) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     "metric", ["prevalence", "precision_flagged", "recall_flagged", "accuracy"]
 )
-def test_the_interval_is_that_of_draws_of_the_true_labels(
-    sample: Sample, labels: TrueLabels, metric: str
-) -> None:
+def test_the_interval_is_that_of_draws_of_the_true_labels(sample, labels, metric):
     estimates = Estimator(sample, threshold=0.5, seed=0, labels=labels).of_the_model()
     found = next(estimate for estimate in estimates if estimate.metric == metric)
     draws = drawn(labels)[metric]

@@ -52,7 +52,7 @@ GOOD = {"app": 0.95, "forum": 0.96, "news": 0.97}
 FALLEN = GOOD | {"app": 0.66}
 
 
-def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None:
+def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse():
     rng, before = np.random.default_rng(0), GOOD | {"news": 0.8}
     after = before | {"app": 0.66}
     right = 0
@@ -68,7 +68,7 @@ def test_the_group_that_fell_is_named_and_not_one_that_is_always_worse() -> None
 
 
 @pytest.mark.simulation
-def test_where_all_groups_fell_alike_none_is_named() -> None:
+def test_where_all_groups_fell_alike_none_is_named():
     rng, after = np.random.default_rng(1), {name: level - 0.1 for name, level in GOOD.items()}
     named = sum(
         fallen_group(table(rng, 3_000, GOOD), table(rng, 600, after), comments=COMMENTS, fall=0.1)
@@ -78,7 +78,7 @@ def test_where_all_groups_fell_alike_none_is_named() -> None:
     assert named <= 0.05 * 120
 
 
-def test_a_new_group_is_compared_with_all_others() -> None:
+def test_a_new_group_is_compared_with_all_others():
     rng = np.random.default_rng(2)
     found = fallen_group(
         table(rng, 3_000, GOOD, "app"), table(rng, 600, FALLEN), comments=COMMENTS, fall=0.06
@@ -88,14 +88,14 @@ def test_a_new_group_is_compared_with_all_others() -> None:
     assert found.sentence().startswith("platform=app (too few labels before): accuracy 6")
 
 
-def test_a_group_that_explains_little_of_the_fall_is_not_named() -> None:
+def test_a_group_that_explains_little_of_the_fall_is_not_named():
     rng = np.random.default_rng(3)
     one, other = table(rng, 3_000, GOOD), table(rng, 600, FALLEN)
     assert fallen_group(one, other, comments=COMMENTS, fall=0.06) is not None
     assert fallen_group(one, other, comments=COMMENTS, fall=0.4) is None
 
 
-def test_estimates_without_a_difference_are_left_out() -> None:
+def test_estimates_without_a_difference_are_left_out():
     rng = np.random.default_rng(4)
     after = table(rng, 600, FALLEN)
     for blank in (

@@ -7,14 +7,14 @@ from modwatch.monitoring.incidents.messages.findings import (
     describe_finding,
     describe_value,
 )
-from modwatch.monitoring.incidents.rules import AlertRule, load_rules
+from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.statistics.drift.daily_levels import Level
 
 DAY = datetime.date(2026, 1, 5)
 RULES = {rule.name: rule for rule in load_rules()}
 
 
-def test_every_rule_has_a_title_without_the_name_of_its_metric() -> None:
+def test_every_rule_has_a_title_without_the_name_of_its_metric():
     before, after = (Level(value=at, low=at - 0.01, high=at + 0.01) for at in (0.965, 0.715))
     fall = LevelChange(day=DAY, day_low=DAY, day_high=DAY, before=before, after=after, evidence=900)
     for rule in RULES.values():
@@ -27,7 +27,7 @@ def test_every_rule_has_a_title_without_the_name_of_its_metric() -> None:
         assert "{" not in text
 
 
-def test_words_fit_what_is_known() -> None:
+def test_words_fit_what_is_known():
     rule = RULES["estimates_missing"]
     unknown = MetricValue(day=DAY, metric=rule.metric, value=None, n=3, status="insufficient")
     assert describe_value(rule, unknown) == (
@@ -40,7 +40,7 @@ def test_words_fit_what_is_known() -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES.values() if not rule.watches_changes])
-def test_a_value_is_given_in_plain_words(rule: AlertRule) -> None:
+def test_a_value_is_given_in_plain_words(rule):
     value = MetricValue(day=DAY, metric=rule.metric, feature=rule.feature, value=1.0, n=1129)
     text = describe_value(rule, value)
     assert "_" not in text
@@ -71,7 +71,7 @@ def test_a_value_is_given_in_plain_words(rule: AlertRule) -> None:
         ),
     ],
 )
-def test_values_as_receivers_read_them(rule: str, value: float, text: str) -> None:
+def test_values_as_receivers_read_them(rule, value, text):
     known = RULES[rule]
     found = MetricValue(
         day=DAY,
@@ -84,7 +84,7 @@ def test_values_as_receivers_read_them(rule: str, value: float, text: str) -> No
     assert describe_value(known, found) == text
 
 
-def test_a_volume_is_reported_with_that_of_other_days() -> None:
+def test_a_volume_is_reported_with_that_of_other_days():
     found = MetricValue(
         day=DAY, metric="volume_ratio", feature="comments", value=0.46, low=0.23, high=0.92, n=500
     )
@@ -102,12 +102,12 @@ def test_a_volume_is_reported_with_that_of_other_days() -> None:
         ("labels_missing", "No comment of the day is labelled"),
     ],
 )
-def test_a_headline_without_its_value_says_what_happened(rule: str, text: str) -> None:
+def test_a_headline_without_its_value_says_what_happened(rule, text):
     unchanged = MetricValue(day=DAY, metric=RULES[rule].metric, value=None, n=9)
     assert describe_finding(RULES[rule], "", None) == text
     assert describe_finding(RULES[rule], "", unchanged) == text
 
 
-def test_a_title_that_is_nothing_without_its_value_falls_back_to_the_name() -> None:
+def test_a_title_that_is_nothing_without_its_value_falls_back_to_the_name():
     rule = RULES["queue_old"].model_copy(update={"title": "{value} hours in the queue"})
     assert describe_finding(rule, "", None) == "Queue old"

@@ -36,7 +36,7 @@ def found(rule: AlertRule, *, subject: str = "", **changes: object) -> tuple:
     return rule, subject, figure(rule, **changes)
 
 
-def test_where_a_repair_helps_it_names_the_day() -> None:
+def test_where_a_repair_helps_it_names_the_day():
     news = Transition(kind="opened", since=DAY, day=DAY)
     low, late = (
         incident_alert("volume", [found(RULES[name], subject=subject)], news, 1)
@@ -46,7 +46,7 @@ def test_where_a_repair_helps_it_names_the_day() -> None:
     assert late.text.endswith("run `modwatch repair 2026-01-02`.")
 
 
-def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not() -> None:
+def test_an_opened_incident_says_what_to_look_at_and_a_recovered_one_does_not():
     rule = RULES["oc_accuracy_low"]
     news = Transition(kind="opened", since=DAY, day=DAY)
     opened = incident_alert("quality", [found(rule)], news, 1)
@@ -95,7 +95,7 @@ CHANGE = LevelChange(
 )
 
 
-def test_a_fall_is_reported_with_levels_size_and_day() -> None:
+def test_a_fall_is_reported_with_levels_size_and_day():
     rule = RULES["accuracy_fell_far"]
     news = Transition(kind="opened", since=CHANGE.day, day=CHANGE.day_high)
     fallen = {"value": -0.25, "low": -0.3, "high": -0.195, "change": CHANGE}
@@ -122,7 +122,7 @@ def test_a_fall_is_reported_with_levels_size_and_day() -> None:
     }
 
 
-def test_a_key_and_a_name_stay_on_one_line_whatever_the_data_is_called() -> None:
+def test_a_key_and_a_name_stay_on_one_line_whatever_the_data_is_called():
     rule = RULES["missing_share_changed"]
     news = Transition(kind="opened", since=DAY, day=DAY)
     subject = "a\r\nBcc: thief,trailing"

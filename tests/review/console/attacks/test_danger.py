@@ -1,8 +1,5 @@
 """Someone may be in danger: no later or older escalation may come before it."""
 
-from collections.abc import Callable
-from datetime import date
-
 import pytest
 from databases import execute
 from sqlalchemy import Engine, text
@@ -17,7 +14,6 @@ from modwatch.review.log.decision_log import Decision
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy
 from modwatch.review.queue import deciding, intake
-from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import load_lanes
 from review.labelling import escalate, held, held_escalated
 
@@ -42,7 +38,7 @@ def hand_on(engine: Engine, person: Moderator, reason: str = "context") -> Decis
 
 
 @pytest.fixture
-def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date) -> int:
+def crowd(engine, ann, new_item, day):
     """Five escalations in two queues, of which the last, and newest, is severe; returns it."""
     items = [new_item(f"c{i}", i + 1, platform="ab"[i % 2]) for i in range(5)]
     intake.enqueue(
@@ -53,9 +49,7 @@ def crowd(engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day:
     return hand_on(engine, ann, "severe").item_id
 
 
-def test_the_severe_one_is_listed_and_served_first(
-    engine: Engine, crowd: int, lea: Moderator
-) -> None:
+def test_the_severe_one_is_listed_and_served_first(engine, crowd, lea):
     first, *others = workload.escalations(engine)
     assert first.item_id == crowd
     assert first.severe_due_at is not None
@@ -71,9 +65,7 @@ def test_the_severe_one_is_listed_and_served_first(
     assert workload.escalations(engine)[0].severe_due_at == first.severe_due_at
 
 
-def test_what_was_taken_back_is_severe_no_more(
-    engine: Engine, ann: Moderator, lea: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_what_was_taken_back_is_severe_no_more(engine, ann, lea, fill):
     fill(2)
     done = hand_on(engine, ann, "severe")
     deciding.undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="undo")
@@ -83,7 +75,7 @@ def test_what_was_taken_back_is_severe_no_more(
     assert workload.escalations(engine) == []
 
 
-def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine: Engine, crowd: int) -> None:
+def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine, crowd):
     channel = Recorder()
     channels: list[Channel] = [channel]
     for _ in range(3):
@@ -96,7 +88,7 @@ def test_an_alert_when_it_waits_and_another_when_it_is_overdue(engine: Engine, c
     assert all("invented text" not in str(alert.payload) for alert in channel.sent)
 
 
-def test_enter_alone_does_not_send_the_gravest_reason() -> None:
+def test_enter_alone_does_not_send_the_gravest_reason():
     severe = load_lanes().severe.reasons
     verdicts = [item.verdict for item in choices_of(load_policy(), "en", severe=severe).escalate]
     assert (verdicts[0], verdicts[-1]) == ("escalate:policy_gap", "escalate:severe")

@@ -5,13 +5,12 @@ they write anew disagree with the witness of the day before, which lies elsewher
 """
 
 import re
-from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from databases import Uncommitted, scalar, tamper, unguarded
-from sqlalchemy import Connection, Engine, func, insert, select, text, update
+from sqlalchemy import Connection, func, insert, select, text, update
 
 from modwatch.common.errors import DatabaseError
 from modwatch.common.ledger.chain import GENESIS, witness_in, witness_of
@@ -19,19 +18,15 @@ from modwatch.review.log.decision_log import item_digest_sql, row_hash
 from modwatch.review.log.verification import verify_log
 from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.people import changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.queue import deciding, intake
-from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import decision, decision_chain, review_item
 from review.labelling import decide_all, escalate, held, label_next
 
 
 @pytest.fixture
-def witness(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Callable[..., NewItem], day: date
-) -> str:
+def witness(engine, ann, ben, new_item, day):
     """Six decisions by ann and ben, one open item, a policy and two gold comments; the witness."""
     register_policy(engine, load_policy())
     gold = [GoldComment(comment_id=f"g{n}", text="known", label=1, source="panel") for n in (1, 2)]
@@ -80,7 +75,7 @@ READ = {
 }
 
 
-def test_every_column_that_figures_read_is_changed() -> None:
+def test_every_column_that_figures_read_is_changed():
     columns = set(re.findall(r"x\.(\w+)", item_digest_sql("x")))
     assert columns == set(READ)
     # What remains is bound by other columns of a decision, or named in docs/security.md.
@@ -91,9 +86,7 @@ def test_every_column_that_figures_read_is_changed() -> None:
     }  # fmt: skip
 
 
-def test_a_change_of_any_column_that_figures_read_is_found(
-    engine: Engine, ann: Moderator, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_a_change_of_any_column_that_figures_read_is_found(engine, ann, new_item, day):
     items = [new_item(f"c{n}", n) for n in range(1, len(READ) + 1)]
     intake.enqueue(engine, items, day)
     decide_all(engine, [ann])
@@ -173,7 +166,7 @@ MANIPULATIONS |= {
 }
 
 
-def test_what_is_changed_past_the_log_is_found(engine: Engine, witness: str) -> None:
+def test_what_is_changed_past_the_log_is_found(engine, witness):
     with unguarded(engine) as connection:
         for statements, finding in MANIPULATIONS.items():
             with connection.begin_nested() as manipulation:
@@ -251,9 +244,7 @@ def last_events_taken_out(connection: Connection) -> None:
 FORGERIES = (label_rewritten, person_taken_out, last_events_taken_out, chains_exchanged)
 
 
-def test_chains_that_are_written_anew_disagree_with_the_witness(
-    engine: Engine, witness: str
-) -> None:
+def test_chains_that_are_written_anew_disagree_with_the_witness(engine, witness):
     with unguarded(engine) as connection:
         for forge in FORGERIES:
             with connection.begin_nested() as forgery:
@@ -265,9 +256,7 @@ def test_chains_that_are_written_anew_disagree_with_the_witness(
             assert not compared.intact, forge
 
 
-def test_work_goes_on_and_everything_it_does_is_reported(
-    engine: Engine, witness: str, ann: Moderator, new_item: Callable[..., NewItem]
-) -> None:
+def test_work_goes_on_and_everything_it_does_is_reported(engine, witness, ann, new_item):
     """No false alarm: items that are undone, routed again with another text, or escalated."""
     day = date(2026, 1, 3)
     intake.enqueue(engine, [new_item(f"d{i}", i + 1) for i in range(4)], day)
@@ -282,7 +271,7 @@ def test_work_goes_on_and_everything_it_does_is_reported(
 
 
 @pytest.fixture
-def correction(engine: Engine, witness: str) -> dict[str, Any]:
+def correction(engine, witness):
     """What the owner knows when they add a correction by ann of her own last label."""
     with engine.connect() as connection:
         row = connection.execute(select(decision).where(decision.c.id == 5)).mappings().one()
@@ -303,9 +292,7 @@ def appended(connection: Connection, row: dict[str, Any]) -> None:
     connection.execute(text("UPDATE review_item SET version = version + 1 WHERE id = 5"))
 
 
-def test_a_correction_that_is_dated_back_or_ahead_is_found(
-    engine: Engine, witness: str, correction: dict[str, Any]
-) -> None:
+def test_a_correction_that_is_dated_back_or_ahead_is_found(engine, witness, correction):
     """With every hash right: it would change the figures of a day that is over."""
     seen = witness_in(witness)
     assert seen.at is not None
@@ -327,9 +314,7 @@ def test_a_correction_that_is_dated_back_or_ahead_is_found(
         assert [words.startswith(finding or "-") for words in dated] == [True] * bool(finding)
 
 
-def test_the_time_goes_forward_when_the_clock_does_not(
-    engine: Engine, witness: str, correction: dict[str, Any], ann: Moderator
-) -> None:
+def test_the_time_goes_forward_when_the_clock_does_not(engine, witness, correction, ann):
     """Two servers whose clocks are an hour apart write one after the other."""
     correction["decided_at"] += timedelta(hours=1)
     with unguarded(engine) as connection:
@@ -352,7 +337,7 @@ FORGED_EVENT = """
 """
 
 
-def test_what_no_page_can_show_is_refused(engine: Engine, fill: Callable[[int], None]) -> None:
+def test_what_no_page_can_show_is_refused(engine, fill):
     fill(1)
     deep, long = "repeat('[', 99) || repeat(']', 99)", "repeat('9', 5000)"
     documents = (f"'{{\"a\": ' || {junk} || '}}'" for junk in (deep, long))

@@ -7,14 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 from tabs import Tab
 
 from modwatch.common.errors import TooManyLeasesError
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import access_tokens
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import leases, metrics
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.leases import LeaseLimit
@@ -24,9 +22,7 @@ Fill = Callable[[int], None]
 MOST = ConsoleOptions().most_leases
 
 
-def test_twenty_clients_with_one_token_hold_no_more_than_one(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Fill
-) -> None:
+def test_twenty_clients_with_one_token_hold_no_more_than_one(engine, ann, ben, fill):
     fill(200)
     headers = {"Authorization": f"Bearer {access_tokens.issue_token(engine, ann.id)}"}
 
@@ -41,9 +37,7 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(
     assert leases.lease(engine, ben.id) is not None  # there is something left for others
 
 
-def test_released_and_expired_ones_make_room(
-    engine: Engine, ann: Moderator, fill: Fill, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_released_and_expired_ones_make_room(engine, ann, fill, monkeypatch):
     monkeypatch.setattr(leases, "_PAUSE", 0.0)
     fill(10)
     limit = LeaseLimit(engine, 3)
@@ -63,9 +57,7 @@ def test_released_and_expired_ones_make_room(
         take()
 
 
-def test_a_process_that_starts_anew_knows_what_is_held(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_a_process_that_starts_anew_knows_what_is_held(engine, ann, fill):
     fill(10)
     for _ in range(3):
         leases.lease(engine, ann.id)
@@ -73,7 +65,7 @@ def test_a_process_that_starts_anew_knows_what_is_held(
         LeaseLimit(engine, 3).within(ann.id, lambda: leases.lease(engine, ann.id))
 
 
-def test_an_error_gives_the_place_back(engine: Engine, ann: Moderator) -> None:
+def test_an_error_gives_the_place_back(engine, ann):
     limit = LeaseLimit(engine, 1)
 
     def take() -> Lease:
@@ -84,9 +76,7 @@ def test_an_error_gives_the_place_back(engine: Engine, ann: Moderator) -> None:
             limit.within(ann.id, take)
 
 
-def test_neither_undoing_nor_leasing_again_goes_beyond_it(
-    engine: Engine, ann: Moderator, fill: Fill
-) -> None:
+def test_neither_undoing_nor_leasing_again_goes_beyond_it(engine, ann, fill):
     """Decided items are undone, and old leases renewed, by someone who kept all tokens."""
     fill(20)
     with TestClient(create_app(engine, ConsoleOptions(most_leases=4))) as client:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -47,14 +46,14 @@ def until_it_answers(url: str, seconds: float) -> float:
 
 
 @pytest.fixture
-def port() -> int:
+def port():
     with listen("127.0.0.1", 0) as listener:
         number: int = listener.getsockname()[1]
     return number
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home():
     # Not pytest's folder, which is closed to other users: the server of a root has its own.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -62,7 +61,7 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def console(services: None, home: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def console(services, home, port):
     environment = {name: os.environ[name] for name in os.environ if "MODWATCH" not in name}
     environment |= {"MODWATCH_HOME": str(home), "MODWATCH_DATABASE_URL": "embedded"}
     with subprocess.Popen(
@@ -76,9 +75,7 @@ def console(services: None, home: Path, port: int) -> Iterator[subprocess.Popen[
             process.kill()
 
 
-def test_it_is_started_again_and_ends_with_the_console(
-    console: subprocess.Popen[bytes], home: Path, port: int
-) -> None:
+def test_it_is_started_again_and_ends_with_the_console(console, home, port):
     url = f"http://127.0.0.1:{port}"
     until_it_answers(url, 120)
     killed = postmaster(home)
@@ -99,9 +96,7 @@ def test_it_is_started_again_and_ends_with_the_console(
         pytest.param("modwatch.conf", 0.3, marks=pytest.mark.soak),
     ],
 )
-def test_a_signal_at_the_start_leaves_nothing_behind(
-    console: subprocess.Popen[bytes], home: Path, written: str, seconds: float
-) -> None:
+def test_a_signal_at_the_start_leaves_nothing_behind(console, home, written, seconds):
     # `initdb` writes the first; the second is there when the server itself is about to start.
     file = home / "postgres" / "cluster" / written
     began = time.monotonic()

@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from sqlalchemy import Engine, text
 
 from modwatch.review.people import access_tokens, accounts
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import STATUSES
@@ -25,7 +23,7 @@ from review.labelling import a_later_day, label_next
 
 
 @pytest.fixture
-def ask(client: TestClient, engine: Engine, lea: Moderator) -> Callable[..., Any]:
+def ask(client, engine, lea):
     bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lea.id)}"}
 
     def send(method: str, path: str, **body: object) -> Any:
@@ -49,9 +47,9 @@ def everything(ask: Callable[..., Any], item_id: int, comment_id: str) -> list[A
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_an_ordinary_item_and_a_confirmation_look_alike(
-    engine: Engine, ask: Callable[..., Any], lea: Moderator, ann: Moderator, ben: Moderator,
-    new_item: Callable[..., NewItem], day: date, number: int,
-) -> None:  # fmt: skip
+    engine, ask, lea, ann, ben,
+    new_item, day, number
+):  # fmt: skip
     more = [{"kind": "confirmation", "round": value} for value in (2, 3)]
     items = [new_item("both", prob=0.345, **value) for value in ({}, *more)]
     intake.enqueue(engine, items, day)
@@ -73,9 +71,7 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
             leases.release(engine, lea.id, each.item.id, each.token)
 
 
-def test_a_token_of_fewer_scopes_does_not_show_more(
-    engine: Engine, client: TestClient, lea: Moderator, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_a_token_of_fewer_scopes_does_not_show_more(engine, client, lea, new_item, day):
     """A lead who holds an item in the browser, and asks with a token that may not review."""
     intake.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
     assert leases.lease(engine, lea.id) is not None
@@ -96,9 +92,7 @@ SIZE = 100
 
 
 @pytest.mark.usefixtures("random_numbers")
-def test_neither_number_nor_order_tells_a_confirmation(
-    engine: Engine, client: TestClient, new_item: Callable[..., NewItem], day: date
-) -> None:
+def test_neither_number_nor_order_tells_a_confirmation(engine, client, new_item, day):
     """A team that keeps all that it is served, and looks what confirmations have in common."""
     kinds = _routed(engine, new_item, day)
     team = [accounts.create_moderator(engine, f"p{n}", "moderator") for n in range(4)]

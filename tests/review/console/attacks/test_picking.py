@@ -23,7 +23,6 @@ from modwatch.review import workload
 from modwatch.review.console.app import create_app
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.people import access_tokens
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, intake, leases
 from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
@@ -37,7 +36,7 @@ SOME = {2, 9, 10, 11}
 
 
 @pytest.fixture
-def queued(engine: Engine, new_item: Make, day: date, tab: Tab, ben: Moderator) -> None:
+def queued(engine, new_item, day, tab, ben):
     """Fourteen items, which ann may be served in turn, later or never."""
     ordinary = [new_item(f"c{n}", n) for n in range(1, 10)]
     intake.enqueue(engine, [*ordinary, new_item("toxic", 10, reason="toxicity")], day)
@@ -66,7 +65,7 @@ def attempts(tab: Tab, item: int, known: dict[str, Any]) -> list[dict[str, Any]]
     ]
 
 
-def test_no_one_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
+def test_no_one_picks_an_item(tab, engine, queued):
     [known] = tab.hold(1)
     for item in SOME - {known["item_id"]}:
         for forged in attempts(tab, item, known):
@@ -76,9 +75,7 @@ def test_no_one_picks_an_item(tab: Tab, engine: Engine, queued: None) -> None:
         assert leased.all() == [known["item_id"]]
 
 
-def test_an_item_that_another_had_or_that_was_skipped_is_gone(
-    tab: Tab, engine: Engine, queued: None, ann: Moderator, ben: Moderator
-) -> None:
+def test_an_item_that_another_had_or_that_was_skipped_is_gone(tab, engine, queued, ann, ben):
     [known, skipped] = tab.hold(2)
     tab.post("/leave", held=[known])
     lease = leases.claim(engine, ben.id, known["item_id"])
@@ -89,9 +86,7 @@ def test_an_item_that_another_had_or_that_was_skipped_is_gone(
         assert tab.hold(0, [old]) == []
 
 
-def test_who_lost_the_queue_loses_its_items(
-    tab: Tab, engine: Engine, queued: None, ann: Moderator
-) -> None:
+def test_who_lost_the_queue_loses_its_items(tab, engine, queued, ann):
     [known] = tab.hold(1)
     tab.post("/leave", held=[known])
     execute(engine, "INSERT INTO moderator_queue VALUES (:id, 'other')", id=ann.id)
@@ -102,7 +97,7 @@ MOST = 4
 
 
 @pytest.fixture
-def browse(engine: Engine, ann: Moderator, fill: Callable[[int], None]) -> Any:
+def browse(engine, ann, fill):
     """Somebody who skips what they are served, or escalates it and undoes that."""
     fill(20)
     limits = Limits(skips_per_hour=MOST, undos_per_hour=MOST)
@@ -129,13 +124,11 @@ def browse(engine: Engine, ann: Moderator, fill: Callable[[int], None]) -> Any:
         yield send_on
 
 
-def test_no_one_browses_by_skips(browse: Any) -> None:
+def test_no_one_browses_by_skips(browse):
     assert [browse(f"k{n}") for n in range(MOST + 2)] == [[201]] * MOST + [[429]] * 2
 
 
-def test_escalations_are_limited_with_skips_and_count_when_undone(
-    browse: Any, engine: Engine
-) -> None:
+def test_escalations_are_limited_with_skips_and_count_when_undone(browse, engine):
     context = {"action": "escalate", "reason": "context"}
     assert browse("skipped") == [201]
     answers = [browse(f"k{n}", **context) for n in range(MOST)]
@@ -145,12 +138,12 @@ def test_escalations_are_limited_with_skips_and_count_when_undone(
     assert row.share_picked == 1.0
 
 
-def test_someone_in_danger_is_never_over_the_limit(browse: Any) -> None:
+def test_someone_in_danger_is_never_over_the_limit(browse):
     assert [browse(f"k{n}") for n in range(MOST)] == [[201]] * MOST
     assert browse("severe", action="escalate", reason="severe")[0] == 201
 
 
-def test_many_skips_at_once_are_not_too_many(browse: Any) -> None:
+def test_many_skips_at_once_are_not_too_many(browse):
     leased = [browse.lease() for _ in range(12)]
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda n: browse(f"k{n}", leased[n])[0], range(12)))
@@ -170,9 +163,7 @@ def _pass(engine: Engine, **time: float) -> None:
         connection.execute(passed, {"ago": timedelta(**time)})
 
 
-def test_no_one_holds_an_item_for_ever_by_renewing(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_no_one_holds_an_item_for_ever_by_renewing(engine, ann, fill):
     fill(1)
     lease = held(engine, ann)
     first = lease.claimed_at
@@ -192,9 +183,7 @@ def test_no_one_holds_an_item_for_ever_by_renewing(
     assert token is None
 
 
-def test_no_one_holds_an_item_for_ever_by_undoing(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_no_one_holds_an_item_for_ever_by_undoing(engine, ann, fill):
     fill(1)
     lease = held(engine, ann)
     _pass(engine, minutes=5)
@@ -207,9 +196,7 @@ def test_no_one_holds_an_item_for_ever_by_undoing(
         undo(engine, moderator_id=ann.id, decision_id=done.id, idempotency_key="v")
 
 
-def test_no_one_holds_an_item_for_ever_by_giving_it_back(
-    engine: Engine, ann: Moderator, ben: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_no_one_holds_an_item_for_ever_by_giving_it_back(engine, ann, ben, fill):
     fill(1)
     lease = held(engine, ann)
     first = lease.claimed_at
@@ -227,18 +214,14 @@ def test_no_one_holds_an_item_for_ever_by_giving_it_back(
     assert held(engine, ann).claimed_at >= theirs.claimed_at
 
 
-def test_who_works_alone_is_served_again_what_they_left(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_who_works_alone_is_served_again_what_they_left(engine, ann, fill):
     fill(1)
     first = held(engine, ann)
     _pass(engine, hours=2)
     assert held(engine, ann).claimed_at >= first.claimed_at
 
 
-def test_what_is_given_back_does_not_tell_a_reserved_item(
-    engine: Engine, ann: Moderator, ben: Moderator, new_item: Make, day: date
-) -> None:
+def test_what_is_given_back_does_not_tell_a_reserved_item(engine, ann, ben, new_item, day):
     """Others take an ordinary item that ann gives back; nobody else may take a reserved one."""
     intake.enqueue(engine, [new_item(f"c{n}", n) for n in (1, 2, 3)], day)
     intake.enqueue(engine, [new_item("gold", kind="gold")], day, kinds=["gold"])

@@ -1,18 +1,14 @@
 """Somebody who can run any SQL as the application, as by an injection, against the log."""
 
-from collections.abc import Callable
-
 import pytest
 from databases import owner_url
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
 from modwatch.common.errors import DatabaseError
 from modwatch.review.database import connect
-from modwatch.review.embedded import EmbeddedServer
 from modwatch.review.log import verification
 from modwatch.review.migrate import PRIVILEGES, may_alter_log, upgrade
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.tables import metadata
 from review.labelling import decide_all
 
@@ -48,9 +44,7 @@ ATTACKS = [
 ]
 
 
-def test_the_application_may_not(
-    engine: Engine, ann: Moderator, fill: Callable[[int], None]
-) -> None:
+def test_the_application_may_not(engine, ann, fill):
     fill(2)
     decide_all(engine, [ann])
     denied = "permission denied|must be owner"
@@ -60,11 +54,11 @@ def test_the_application_may_not(
     assert verification.verify_log(engine).intact
 
 
-def test_every_table_has_its_privileges() -> None:
+def test_every_table_has_its_privileges():
     assert set(PRIVILEGES) == set(metadata.tables)
 
 
-def test_privileges_that_were_given_by_hand_are_taken_back(engine: Engine) -> None:
+def test_privileges_that_were_given_by_hand_are_taken_back(engine):
     assert not may_alter_log(engine)
     url = owner_url(str(engine.url))
     owner = connect(url, pool_size=1)
@@ -77,6 +71,6 @@ def test_privileges_that_were_given_by_hand_are_taken_back(engine: Engine) -> No
     assert not may_alter_log(engine)
 
 
-def test_a_role_that_does_not_exist_is_named(path_server: EmbeddedServer) -> None:
+def test_a_role_that_does_not_exist_is_named(path_server):
     with pytest.raises(DatabaseError, match="'nobody' of MODWATCH_DATABASE_URL does not exist"):
         upgrade(path_server.url("without_role"), application="nobody")

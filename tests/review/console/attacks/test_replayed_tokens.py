@@ -1,22 +1,15 @@
 """Somebody who has a person's access token or session, after the person's access has ended."""
 
-from collections.abc import Callable
-from datetime import date
-from typing import Any
-
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, update
+from sqlalchemy import update
 
 from modwatch.common.errors import AccessDeniedError
 from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE, csrf_of
 from modwatch.review.events import recent_events
 from modwatch.review.people import access_tokens, accounts, changes, passwords, sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.people.oidc import withdraw
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import moderator
 from review.console.visiting import by_cookie, endpoints, session_of
 from review.labelling import label_next
@@ -26,7 +19,7 @@ OLD, NEW = "a long pass phrase", "another long pass phrase"
 
 
 @pytest.fixture
-def known(engine: Engine, ann: Moderator, fast_hashes: None) -> Moderator:
+def known(engine, ann, fast_hashes):
     """A person with a password, who also comes by the identity provider."""
     passwords.set_password(engine, ann.id, OLD)
     with engine.begin() as connection:
@@ -49,9 +42,7 @@ def get(client: TestClient, headers: dict[str, str]) -> int:
     ],
     ids=["reset", "own reset as an admin", "withdrawn", "disabled", "changed"],
 )
-def test_no_token_and_no_session_outlives_the_access(
-    engine: Engine, client: TestClient, known: Moderator, end: Callable[[Engine, Moderator], Any]
-) -> None:
+def test_no_token_and_no_session_outlives_the_access(engine, client, known, end):
     token = access_tokens.issue_token(engine, known.id)
     stolen = [
         {"Authorization": f"Bearer {token}"},
@@ -68,9 +59,7 @@ def test_no_token_and_no_session_outlives_the_access(
         passwords.log_in(engine, "ann", OLD, address="::1")
 
 
-def test_a_token_does_not_come_back_when_an_account_is_enabled_after_a_reset(
-    engine: Engine, client: TestClient, known: Moderator
-) -> None:
+def test_a_token_does_not_come_back_when_an_account_is_enabled_after_a_reset(engine, client, known):
     bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, known.id)}"}
     changes.disable(engine, known.id)
     passwords.set_password(engine, known.id, NEW)
@@ -78,7 +67,7 @@ def test_a_token_does_not_come_back_when_an_account_is_enabled_after_a_reset(
     assert get(client, bearer) == 401
 
 
-def test_the_end_is_an_event_and_happens_once(engine: Engine, known: Moderator) -> None:
+def test_the_end_is_an_event_and_happens_once(engine, known):
     access_tokens.issue_token(engine, known.id)
     for _ in range(3):
         withdraw(engine, SUBJECT)
@@ -102,7 +91,7 @@ ABOUT_ONESELF = {"/api/v1/me"}
 
 
 @pytest.fixture
-def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str:
+def platform(engine, new_item, day):
     """The token of the platform; one comment is decided and one waits."""
     items = [new_item(f"c{n}", n, text=f"quillfeather {n}", prob=0.345) for n in (1, 2)]
     intake.enqueue(engine, items, day)
@@ -113,9 +102,7 @@ def platform(engine: Engine, new_item: Callable[..., NewItem], day: date) -> str
     return access_tokens.issue_token(engine, ops.id, name="platform", scopes=["feed:read"])
 
 
-def test_it_reads_the_feed_and_opens_nothing_else(
-    engine: Engine, app: FastAPI, client: TestClient, platform: str
-) -> None:
+def test_it_reads_the_feed_and_opens_nothing_else(engine, app, client, platform):
     """Nor does a session that it opened: no settings, no group, no attempt at the password."""
     allowed = set()
     session = sessions.open_session(engine, platform)

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -41,14 +40,14 @@ class Device:
 
 
 @pytest.fixture
-def lea(engine: Engine, fast_hashes: None) -> Moderator:
+def lea(engine, fast_hashes):
     person = accounts.create_moderator(engine, "lea", "lead")
     passwords.set_password(engine, person.id, GOOD)
     return person
 
 
 @pytest.fixture
-def device(engine: Engine, lea: Moderator) -> Device:
+def device(engine, lea):
     made = Device(engine, lea)
     made.pass_time()
     return made
@@ -64,7 +63,7 @@ def second_step(engine: Engine, pending: str, code: str) -> str:
     return second_factor.finish_log_in(engine, pending, code, address="::1", device="d")
 
 
-def test_password_and_code_open_a_session(engine: Engine, device: Device, lea: Moderator) -> None:
+def test_password_and_code_open_a_session(engine, device, lea):
     pending = first_step(engine)
     with pytest.raises(AccessDeniedError):
         sessions.authenticate(engine, pending, "session")  # it opens nothing by itself
@@ -75,7 +74,7 @@ def test_password_and_code_open_a_session(engine: Engine, device: Device, lea: M
     assert [match.details["by"] for match in found] == ["password and code"]
 
 
-def test_a_used_or_older_code_opens_nothing(engine: Engine, device: Device, lea: Moderator) -> None:
+def test_a_used_or_older_code_opens_nothing(engine, device, lea):
     code, before = device.now(), device.totp.at(time.time() - 30)
     assert second_step(engine, first_step(engine), code)
     for replayed in (code, f" {code[:3]} {code[3:]}"):
@@ -91,7 +90,7 @@ def test_a_used_or_older_code_opens_nothing(engine: Engine, device: Device, lea:
         second_step(engine, pending, device.now())
 
 
-def test_one_code_sent_many_times_at_once_opens_one_session(engine: Engine, device: Device) -> None:
+def test_one_code_sent_many_times_at_once_opens_one_session(engine, device):
     pending, code = first_step(engine), device.now()
 
     def send(_: int) -> bool:
@@ -104,9 +103,7 @@ def test_one_code_sent_many_times_at_once_opens_one_session(engine: Engine, devi
         assert sum(pool.map(send, range(16))) == 1
 
 
-def test_guessing_codes_is_five_guesses_whatever_the_log_ins(
-    engine: Engine, device: Device
-) -> None:
+def test_guessing_codes_is_five_guesses_whatever_the_log_ins(engine, device):
     refused = []
     for number in range(20):
         try:
@@ -122,7 +119,7 @@ def test_guessing_codes_is_five_guesses_whatever_the_log_ins(
     assert len(failed) == 5
 
 
-def test_a_recovery_code_is_used_once(engine: Engine, device: Device) -> None:
+def test_a_recovery_code_is_used_once(engine, device):
     first, *others = device.recovery
     assert len(set(device.recovery)) == 10
     assert second_step(engine, first_step(engine), f"{first[:10]}-{first[10:].upper()}")
@@ -138,16 +135,14 @@ def test_a_recovery_code_is_used_once(engine: Engine, device: Device) -> None:
     "end",
     ["UPDATE second_factor SET pending_until = now()", "UPDATE moderator SET disabled_at = now()"],
 )
-def test_a_first_step_does_not_last(engine: Engine, device: Device, end: str) -> None:
+def test_a_first_step_does_not_last(engine, device, end):
     pending = first_step(engine)
     execute(engine, end)
     with pytest.raises(AccessDeniedError):
         second_step(engine, pending, device.now())
 
 
-def test_a_thief_does_not_replace_the_device(
-    engine: Engine, device: Device, lea: Moderator
-) -> None:
+def test_a_thief_does_not_replace_the_device(engine, device, lea):
     with pytest.raises(QueueError, match="reset it first"):
         second_factor.begin_enrolment(engine, lea.id)
     with pytest.raises(QueueError, match="no enrolment"):
@@ -155,7 +150,7 @@ def test_a_thief_does_not_replace_the_device(
 
 
 @pytest.fixture
-def strict(engine: Engine) -> Iterator[TestClient]:
+def strict(engine):
     app = create_app(engine, ConsoleOptions(require_second_factor=True))
     with TestClient(app, raise_server_exceptions=False, headers={"Accept": "text/html"}) as client:
         yield client
@@ -165,9 +160,7 @@ def send(client: TestClient, **typed: str) -> httpx.Response:
     return client.post("/login", data=hidden(client.get("/login"), "login") | typed)
 
 
-def test_where_it_is_required_nothing_else_is_open_before(
-    engine: Engine, strict: TestClient, lea: Moderator, ann: Moderator
-) -> None:
+def test_where_it_is_required_nothing_else_is_open_before(engine, strict, lea, ann):
     page = send(strict, pseudonym="lea", password=GOOD)
     assert page.url.path == "/second-factor"
     assert "Your role requires a second factor" in page.text
@@ -200,9 +193,7 @@ def test_where_it_is_required_nothing_else_is_open_before(
     assert send(strict, pseudonym="ann", password=GOOD).url.path == "/"  # a moderator
 
 
-def test_an_admin_resets_it(
-    engine: Engine, visitor: TestClient, device: Device, lea: Moderator
-) -> None:
+def test_an_admin_resets_it(engine, visitor, device, lea):
     admin = accounts.create_moderator(engine, "the admin", "admin")
     visitor.cookies.set(SESSION_COOKIE, session_of(engine, admin))
     session = session_of(engine, lea)

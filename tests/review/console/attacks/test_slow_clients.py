@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from sqlalchemy import Engine
 
 from modwatch.common import connections
 from modwatch.review.console.request_context import ConsoleOptions
@@ -20,13 +19,13 @@ HEADER, BODY, READ = 1.0, 2.0, 2.0
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
+def short(monkeypatch):
     for name, seconds in (("HEADER", HEADER), ("BODY", BODY), ("READ", READ)):
         monkeypatch.setattr(connections, f"{name}_SECONDS", seconds)
 
 
 @pytest.fixture
-def at(engine: Engine) -> Iterator[tuple[str, int]]:
+def at(engine):
     with serving(engine) as url:
         yield place(url)
 
@@ -85,7 +84,7 @@ HALVES = {
 }
 
 
-def test_half_a_request_is_closed(at: tuple[str, int]) -> None:
+def test_half_a_request_is_closed(at):
     with contextlib.ExitStack() as stack:
         sockets = {
             name: stack.enter_context(opened(at, 5, expected)) for name, expected in HALVES.items()
@@ -100,7 +99,7 @@ def test_half_a_request_is_closed(at: tuple[str, int]) -> None:
         )
 
 
-def test_honest_clients_keep_their_connection(at: tuple[str, int]) -> None:
+def test_honest_clients_keep_their_connection(at):
     with httpx.Client(base_url=f"http://{at[0]}:{at[1]}") as client:
         for _ in range(4):
             assert client.get("/livez").status_code == 200
@@ -116,7 +115,7 @@ def test_honest_clients_keep_their_connection(at: tuple[str, int]) -> None:
         assert client.post("/login", content=parts(), headers=form).status_code == 403
 
 
-def test_whoever_does_not_read_is_closed(at: tuple[str, int]) -> None:
+def test_whoever_does_not_read_is_closed(at):
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         client.settimeout(20)
@@ -133,9 +132,7 @@ def test_whoever_does_not_read_is_closed(at: tuple[str, int]) -> None:
         ("MOST_OF_AN_ADDRESS", ["127.0.0.0/8"], 40),
     ],
 )
-def test_neither_one_address_nor_many_use_up_the_process(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, limit: str, proxies: list[str], most: int
-) -> None:
+def test_neither_one_address_nor_many_use_up_the_process(engine, monkeypatch, limit, proxies, most):
     monkeypatch.setattr(connections, limit, 20)
     monkeypatch.setattr(connections, "HEADER_SECONDS", 60.0)
     options = ConsoleOptions(trusted_proxies=tuple(proxies))
@@ -145,5 +142,5 @@ def test_neither_one_address_nor_many_use_up_the_process(
         assert left == 40 if most == 40 else left <= most
 
 
-def test_there_are_files_for_as_many() -> None:
+def test_there_are_files_for_as_many():
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > connections.MOST_CONNECTIONS

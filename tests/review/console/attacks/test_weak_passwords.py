@@ -5,8 +5,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fastapi.testclient import TestClient
-from sqlalchemy import Engine
 
 from modwatch.common.errors import WeakPasswordError
 from modwatch.review.console.render import NOTICES
@@ -38,7 +36,7 @@ WEAK = {
 }
 
 
-def test_what_attackers_try_first_is_refused_unquoted() -> None:
+def test_what_attackers_try_first_is_refused_unquoted():
     for password, weakness in WEAK.items():
         with pytest.raises(WeakPasswordError, match="is easy to guess") as refusal:
             check_strength(password, "quiet-otter-17")
@@ -46,7 +44,7 @@ def test_what_attackers_try_first_is_refused_unquoted() -> None:
         assert weakness in (refusal.value.weakness, None), password
 
 
-def test_pass_phrases_and_random_ones_are_taken() -> None:
+def test_pass_phrases_and_random_ones_are_taken():
     for password in (
         "a long pass phrase",
         "café au lait bitte",
@@ -57,7 +55,7 @@ def test_pass_phrases_and_random_ones_are_taken() -> None:
         check_strength(password, "quiet-otter-17")
 
 
-def test_a_hostile_password_takes_no_time() -> None:
+def test_a_hostile_password_takes_no_time():
     """The library's time grows steeply with the length and with characters of many readings."""
     seconds = list[float]()
 
@@ -81,7 +79,7 @@ def _judge(password: str) -> bool:
     return True
 
 
-def test_the_name_of_one_is_not_judged_as_that_of_another() -> None:
+def test_the_name_of_one_is_not_judged_as_that_of_another():
     """The library keeps the names it was told in a global."""
     names = [f"zorblaxquint{letter}" for letter in "bcdfghjkmnpqrstvwxyz"] * 2
     with ThreadPoolExecutor(8) as pool:
@@ -96,7 +94,7 @@ def _refused(password: str, name: str) -> bool:
     return True
 
 
-def test_no_one_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
+def test_no_one_sets_one_by_any_way(engine, client):
     admin = accounts.create_moderator(engine, "the admin", "admin")
     kit = accounts.create_moderator(engine, "kit-of-the-north", "moderator")
     bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, admin.id)}"}
@@ -114,5 +112,5 @@ def test_no_one_sets_one_by_any_way(engine: Engine, client: TestClient) -> None:
     assert passwords.log_in(engine, "kit-of-the-north", "a long pass phrase", address="::1")
 
 
-def test_each_weakness_is_reported_on_the_page() -> None:
+def test_each_weakness_is_reported_on_the_page():
     assert set(WEAKNESSES) <= set(NOTICES["preferences"])

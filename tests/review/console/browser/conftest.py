@@ -1,17 +1,14 @@
 """A console that listens, and a browser that moderators might have."""
 
-from collections.abc import Callable, Iterator
-from datetime import date
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
-from sqlalchemy import Engine
+from playwright.sync_api import BrowserContext, Page
 
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 from review.console.visiting import serving, session_of
 
 #: Whoever decides sooner after a new comment has pressed twice; milliseconds, see `console.js`.
@@ -32,13 +29,13 @@ TWICE = """
 
 
 @pytest.fixture(scope="module")
-def address(session_engine: Engine) -> Iterator[str]:
+def address(session_engine):
     with serving(session_engine) as url:
         yield f"{url}/"
 
 
 @pytest.fixture
-def queued(engine: Engine, new_item: Callable[..., NewItem], day: date) -> Callable[..., None]:
+def queued(engine, new_item, day):
     """Put comments with these texts in the queue, in their order."""
 
     def put(*texts: str, **fields: object) -> None:
@@ -116,7 +113,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk_of(chromium: Browser, address: str, engine: Engine) -> Iterator[Callable[..., Desk]]:
+def desk_of(chromium, address, engine):
     """Seat a moderator whose browser has a session, and open the desk."""
     contexts: list[BrowserContext] = []
     desks: list[Desk] = []

@@ -1,7 +1,7 @@
 """Everybody can use it: every page, both themes, small screens, no script, in German."""
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -9,9 +9,7 @@ from sqlalchemy import Engine
 
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.people import accounts, changes, sessions
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import intake
-from modwatch.review.queue.items import NewItem
 from review.labelling import label_all, settle
 
 Seat = Callable[..., Any]
@@ -54,9 +52,7 @@ def assert_accessible(page: Any, *, dark: bool = False) -> None:
         assert page.evaluate(FITS)
 
 
-def test_everybody_can_use_every_page(
-    desk_of: Seat, queued: Queued, engine: Engine, ann: Moderator
-) -> None:
+def test_everybody_can_use_every_page(desk_of, queued, engine, ann):
     texts = ("w" * 5_000, "line\n" * 190, "comment \u202e")
     queued(*texts, parent_text="line\n" * 90, platform="f" * 60)
     desk = desk_of(ann, viewport={"width": 320, "height": 640}, device_scale_factor=2)
@@ -95,9 +91,9 @@ def test_everybody_can_use_every_page(
 
 
 def test_the_error_rates_have_no_violation(
-    desk_of: Seat, engine: Engine, new_item: Callable[..., NewItem], day: date, ann: Moderator,
-    ben: Moderator,
-) -> None:  # fmt: skip
+    desk_of, engine, new_item, day, ann,
+    ben
+):  # fmt: skip
     more: list[dict[str, Any]] = [{}, *({"kind": "confirmation", "round": n} for n in (2, 3))]
     texts = {"text": "w" * 500, "parent_text": "above it"}
     items = [new_item(f"c{k}", 3 * k + n, **item, **texts) for k in range(31)
@@ -125,9 +121,7 @@ def rotate(desk: Any, engine: Engine) -> None:
     context.add_cookies([{**cookie, "value": new}])
 
 
-def test_it_works_without_a_script(
-    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
-) -> None:
+def test_it_works_without_a_script(desk_of, queued, ann, engine):
     changes.save_preferences(engine, ann.id, {"masking": "blur"})
     queued("comment 0", "comment 1")
     desk = desk_of(ann, java_script_enabled=False, lands_on="preferences")
@@ -147,9 +141,7 @@ def test_it_works_without_a_script(
     page.get_by_text("Queue is empty").wait_for()
 
 
-def test_focus_is_seen_and_motion_is_not_forced_in_german(
-    desk_of: Seat, queued: Queued, ann: Moderator
-) -> None:
+def test_focus_is_seen_and_motion_is_not_forced_in_german(desk_of, queued, ann):
     queued("comment 0")
     desk = desk_of(ann, reduced_motion="reduce", locale="de-DE")
     assert desk.page.evaluate("document.documentElement.lang") == "de"

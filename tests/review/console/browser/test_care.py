@@ -3,19 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine
-
 from modwatch.review.people import changes
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
 
 Seat = Callable[..., Any]
 Queued = Callable[..., None]
 
 
-def test_preferences_are_kept_at_the_desk(
-    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
-) -> None:
+def test_preferences_are_kept_at_the_desk(desk_of, queued, ann, engine):
     queued(*(f"comment {i}" for i in range(12)), parent_text="the comment above")
 
     def reopened(**preferences: object) -> Any:

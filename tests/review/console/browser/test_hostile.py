@@ -4,10 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from databases import scalars
-from sqlalchemy import Engine
 
 from modwatch.review.people import accounts
-from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import metrics
 
 Seat = Callable[..., Any]
@@ -41,9 +39,7 @@ PLACE_OF = """(sign) => {
 }"""
 
 
-def test_nothing_in_a_comment_a_note_or_a_name_runs(
-    desk_of: Seat, queued: Queued, engine: Engine
-) -> None:
+def test_nothing_in_a_comment_a_note_or_a_name_runs(desk_of, queued, engine):
     turned = ("safe \u202egpj.exe\u202c and zero\u200bwidth", "مرحبا <b>hello</b> بالعالم")
     shown = {"parent_text": ATTACKS[1], "platform": ATTACKS[0], "language": ATTACKS[4]}
     queued(" ".join(ATTACKS), *turned, **shown)
@@ -73,9 +69,7 @@ def test_nothing_in_a_comment_a_note_or_a_name_runs(
 LONG = {"one word": "x" * 1_000_000, "marks": "a\u202e" * 500_000, "lines": "\n" * 1_000_000}
 
 
-def test_a_megabyte_does_not_freeze_the_page(
-    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
-) -> None:
+def test_a_megabyte_does_not_freeze_the_page(desk_of, queued, ann, engine):
     queued("comment", *(text for name, long in LONG.items() for text in (long, f"after {name}")))
     desk = desk_of(ann)
     for name in LONG:

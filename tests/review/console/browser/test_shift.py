@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from sqlalchemy import Engine, text
 
 from modwatch.review.log import verification
@@ -35,9 +34,7 @@ def change(engine: Engine, statement: str, **values: object) -> None:
         connection.execute(text(statement), values)
 
 
-def test_a_full_shift_by_keyboard(
-    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
-) -> None:
+def test_a_full_shift_by_keyboard(desk_of, queued, ann, engine):
     queued(*(f"comment {i}" for i in range(9)))
     desk = desk_of(ann)
     desk.open("login")  # who is in goes on
@@ -101,9 +98,7 @@ AT_ONCE = """
 """
 
 
-def test_a_tab_keeps_its_comments_and_gives_them_back(
-    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine
-) -> None:
+def test_a_tab_keeps_its_comments_and_gives_them_back(desk_of, queued, ann, engine):
     queued(*(f"comment {i} " + "words and words " * 40 for i in range(12)))
     desk = desk_of(ann)
     # The next comment is painted within 100 ms, however slow the network is.
@@ -152,9 +147,7 @@ def test_a_tab_keeps_its_comments_and_gives_them_back(
     desk.press("n").wait_for("comment 1")
 
 
-def test_decisions_are_undone_and_corrected(
-    desk_of: Seat, queued: Queued, ann: Moderator, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decisions_are_undone_and_corrected(desk_of, queued, ann, engine, monkeypatch):
     queued(*(f"comment {i}" for i in range(6)))
     desk = desk_of(ann)
     desk.press("t").wait_for("comment 1").press("t").wait_for("comment 2")
@@ -234,9 +227,7 @@ def log_in(desk: Any, engine: Engine, person: Moderator) -> None:
     tab.close()
 
 
-def test_nothing_is_lost_that_the_server_did_not_confirm(
-    desk_of: Seat, queued: Queued, ann: Moderator, ben: Moderator, engine: Engine
-) -> None:
+def test_nothing_is_lost_that_the_server_did_not_confirm(desk_of, queued, ann, ben, engine):
     queued(*(f"comment {i}" for i in range(9)))
     desk = desk_of(ann)
     desk.page.context.set_offline(True)
@@ -286,9 +277,7 @@ def test_nothing_is_lost_that_the_server_did_not_confirm(
     desk.press("u").wait_for("comment 5").says("Undone")
 
 
-def test_nothing_is_decided_in_the_name_of_someone_else(
-    desk_of: Seat, queued: Queued, ann: Moderator, ben: Moderator, engine: Engine
-) -> None:
+def test_nothing_is_decided_in_the_name_of_someone_else(desk_of, queued, ann, ben, engine):
     queued("comment 0", "comment 1")
     desk = desk_of(ann)
     log_in(desk, engine, ben)
