@@ -350,9 +350,8 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job):
     assert tags["modwatch.note"] == "two weeks of it"
 
     # Labels the other way round: the version is worse, and nobody is asked.
-    run = client.trigger(
-        dag, {"toxic_values": ["0.0"], "non_toxic_values": ["1.0"]}
-    )  # of MODWATCH_TRAINING_DATA
+    # Of MODWATCH_TRAINING_DATA.
+    run = client.trigger(dag, {"value": ["0.0=toxic", "1.0=other"]})
     assert client.wait_for_task(dag, run, "check", DONE, timeout=_TRAINED) == "failed"
     with open_resources() as resources:
         registry = resources.registry

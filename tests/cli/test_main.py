@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from receivers import webhook
@@ -224,8 +225,10 @@ def test_the_log_is_verified_and_exported(queued, capfdbinary, tmp_path):
     assert main(["queue", "verify-log", "--export", str(exported), *witness]) == 0
     assert capfdbinary.readouterr().out == printed
     exported.write_bytes(exported.read_bytes().replace(b'"seconds": 3', b'"seconds": 4', 1))
-    assert main(["queue", "verify-log", "--export", str(exported)]) == 1
+    kept = Path(witness[1]).read_bytes()
+    assert main(["queue", "verify-log", "--export", str(exported), *witness]) == 1
     assert b"was changed" in capfdbinary.readouterr().out
+    assert Path(witness[1]).read_bytes() == kept  # else the next verification finds nothing
 
 
 def test_tasks_go_to_another_tool_and_come_back(queued, capfdbinary, tmp_path):

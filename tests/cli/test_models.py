@@ -82,7 +82,8 @@ def test_the_report_shows_where_every_row_ended(client, tmp_path, capsys):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["id,text,ann,ben", *rows]), "cp1252")
     options = ["--id-column", "id", "--votes", "ann,ben", "--encoding", "cp1252"]
-    words = ["--toxic-values", "hate", "--non-toxic-values", "ok", "no", "-1"]
+    values = ("hate=toxic", "ok=other", "no=other", "-1=other")
+    words = [part for value in values for part in ("--value", value)]
     assert main(["train", "--data", str(path), *options, *words, "--report-only"]) == 0
     assert capsys.readouterr().out.splitlines()[-6:] == [
         "source           7 lines and records; of these:",
@@ -92,7 +93,7 @@ def test_the_report_shows_where_every_row_ended(client, tmp_path, capsys):
         "                1  left out: missing_id, the first: a.csv, line 4",
         "                3  Used records",
     ]
-    assert main(["train", "--data", str(path), *options, *words[:-1], "--report-only"]) == 1
+    assert main(["train", "--data", str(path), *options, *words[:-2], "--report-only"]) == 1
     assert "'-1' (1)" in capsys.readouterr().err
 
 

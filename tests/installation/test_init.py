@@ -165,6 +165,14 @@ def test_scores_of_a_column_are_proposed(tmp_path, capsys, monkeypatch):
     assert "OWN_SCORES" not in Path("modwatch.env").read_text()
 
 
+@pytest.mark.parametrize(("rows", "chosen"), [(12, DAYS[-1]), (11, DAYS[-2])])
+def test_a_day_with_half_of_the_usual_rows_is_complete(tmp_path, capsys, rows, chosen):
+    whole = [row for row in comments() if row["id"].startswith(tuple(map(str, DAYS[:-1])))]
+    last = [row for row in comments() if row["id"].startswith(str(DAYS[-1]))]
+    write_csv(tmp_path / "a.csv", whole + last[:rows])
+    assert f"modwatch run day {chosen}\n" in run_init(capsys, "a.csv")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -177,7 +185,7 @@ def test_scores_of_a_column_are_proposed(tmp_path, capsys, monkeypatch):
         (["a.csv", "--day", "9999-12-31"], "9999-12-31 has not begun: today is"),
         (["a.csv", "--day", "2026-02-28"], "2026-02-28 is before 2026-03-01, the first day"),
         (["a.csv", "--timezone", "Berlin"], None),
-        (["b.csv"], "no column can be the id"),
+        (["b.csv"], "id is no id: 72 rows that differ have 1 values of it"),
         (["c.csv"], "the first line of"),
     ],
 )

@@ -287,6 +287,9 @@ def test_the_cause_is_named(name, tmp_path, init):
 def test_what_helps_without_an_id_or_a_time_is_named(init):
     Path("a.csv").write_text(written(rows=[["1", *row[1:]] for row in ROWS]))
     shown = init("a.csv", status=1)
+    assert "id is no id: 60 rows that differ have 1 values of it; correct the source" in shown
+    Path("a.csv").write_text(written(rows=[row[1:] for row in ROWS]).replace("id,", "", 1))
+    shown = init("a.csv", status=1)
     assert "no column can be the id; add --column comment_id=COLUMN, or of files --gen" in shown
     Path("a.csv").write_text(written(rows=[[*row[:2], "soon"] for row in ROWS]))
     shown = init("a.csv", status=1)
@@ -296,15 +299,16 @@ def test_what_helps_without_an_id_or_a_time_is_named(init):
 
 def test_a_few_rows_in_quarantine_are_stated(init):
     rows = [[r[0], " " if number < 3 else r[1], r[2]] for number, r in enumerate(ROWS)]
-    rows[5][0], rows[7] = rows[4][0], [*rows[7], "more"]
+    rows[5], rows[7] = [rows[4][0], "other words", rows[5][2]], [*rows[7], "more"]
+    rows.append(rows[8])
     Path("a.csv").write_text(written(rows=rows))
     assert (
         "Of the first 60 rows, 55 are valid; quarantined: 5 (8.3 %). More than usual: "
         "at most 2 %\n"
         "  blank_text 3 (first: a.csv, line 2); may need --column text=COLUMN\n"
-        "  duplicate_id 1 (first: a.csv, line 7); may need --column comment_id=COLUMN or "
-        "--generate-ids\n"
-        "  malformed_record 1 (first: a.csv, line 9); may need --delimiter, --quoting or --escape\n"
+        "  duplicate_id 1 (first: a.csv, line 7 has the id of line 6)\n"
+        "  malformed_record 1 (first: a.csv, line 9)\n"
+        "1 more repeat one of them in every value and count once.\n"
     ) in init("a.csv", "--column", "comment_id=id")
     assert read_day()[1] == 55
 
@@ -315,10 +319,10 @@ def test_rows_of_every_file_are_tried(init):
         ids = [[f"{number}-{row[0]}", *row[1:]] for row in ROWS]
         Path(f"in/{number}.csv").write_text(written(rows=ids))
     Path("in/5.csv").write_text(written(rows=[["", *row[1:]] for row in ROWS]))
-    shown = init("in", "--column", "comment_id=id")
+    shown = init("in", "--column", "comment_id=id", status=1)
     assert "Of the first 360 rows, 300 are valid; quarantined: 60 (16.7 %)" in shown
     assert "missing_id 60 (first: 5.csv, line 2)" in shown
-    Path("modwatch.env").unlink()
+    assert "no settings are written: lost are 100 % of 60 rows of file" in shown
     Path("in/6.csv").write_text("id,words,posted\n1,2,2026-03-13\n")
     shown = init("in", "--column", "comment_id=id", status=1)
     assert "has no column 'body'" in shown
@@ -366,17 +370,15 @@ def test_the_format_of_times_can_be_set(init):
 
 def test_ids_are_generated(init):
     Path("in/more").mkdir(parents=True)
-    same = [[MARK, "2026-03-13T08:00:00Z"]] * 30
     for path in ("in/a.csv", "in/more/a.csv"):
-        with Path(path).open("w", newline="") as file:
-            csv.writer(file).writerows([["body", "posted"], *same])
-    init("in", "--generate-ids")
+        Path(path).write_text("body\n" + f"{MARK}\n" * 30)
+    init("in", "--generate-ids", "--day", f"{DAY}")
     first, valid = read_day()
     assert (valid, len({row["comment_id"] for row in first})) == (60, 60)
     assert all(len(row["comment_id"]) == 20 for row in first)
     assert read_day()[0] == first
     Path("in").rename("moved")
-    init("moved", "--generate-ids")
+    init("moved", "--generate-ids", "--day", f"{DAY}")
     assert [r["comment_id"] for r in read_day()[0]] == [r["comment_id"] for r in first]
 
 
@@ -653,7 +655,7 @@ def test_labels_that_are_no_votes_can_be_left_out(kind, init):
         connection.execute("CREATE TABLE posts (id, body, posted, label)")
         connection.executemany("INSERT INTO posts VALUES (?, ?, ?, ?)", rows)
     connection.close()
-    assert "unreadable_label 60" in init(f"a.{kind}", status=1)
+    assert "60 of 60 rows have a label that is no vote" in init(f"a.{kind}", status=1)
     assert "Left out: label." in init(f"a.{kind}", "--column", "label=none")
     assert read_day()[1] == 60
     Path("modwatch.env").unlink()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, Several, Variadic, options
+from modwatch.cli.arguments import PATH, Group, Several, Variadic, no_votes, options
 
 #: The largest seed that scikit-learn accepts.
 _LARGEST_SEED = 2**32 - 1
@@ -49,6 +49,7 @@ def annotations() -> None:
     votes=(str, "Columns of one annotator each, A,B,…, of a file with one row per item."),
     columns=(str, "Names of the columns, A,B,…, of a file without a first line of names."),
 )
+@no_votes
 @click.option("--encoding", default="utf-8", help="Encoding of a text file.")
 @click.option("--threshold", type=float, default=0.5)
 @click.option(
@@ -67,6 +68,8 @@ def report(
     toxic_from: float | None,
     votes: str | None,
     columns: str | None,
+    abstain: tuple[str, ...],
+    missing: tuple[str, ...],
     encoding: str,
     threshold: float,
     minimum: int,
@@ -75,6 +78,7 @@ def report(
     **named: str | None,
 ) -> None:
     """Write a page on the agreement of annotators, from a file with one row per annotation."""
+    from modwatch.data.sources.values import Vocabulary
     from modwatch.monitoring.annotation_report import report_of_file, rows_section, write_report
 
     reading = {
@@ -85,6 +89,7 @@ def report(
         "toxic_from": toxic_from,
         "votes": _names(votes),
         "header": _names(columns),
+        "vocabulary": Vocabulary.of((), abstain, missing),
         "encoding": encoding,
     }
     table, found = report_of_file(

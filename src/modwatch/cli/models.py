@@ -15,6 +15,7 @@ from modwatch.cli.arguments import (
     Variadic,
     number_between,
     options,
+    vocabulary,
     with_resources,
 )
 from modwatch.common.addresses import is_loopback
@@ -91,10 +92,7 @@ def given_options(options: dict[str, Any]) -> dict[str, Any]:
     metavar="COLUMN…",
     help="Columns of single votes instead; twice counts twice.",
 )
-@click.option("--toxic-values", cls=Several, metavar="WORD…", help="Labels that mean toxic.")
-@click.option(
-    "--non-toxic-values", cls=Several, metavar="WORD…", help="All other labels, if they are words."
-)
+@vocabulary
 @options(
     query=(str, "SELECT for a database URL."),
     id_column=(str, "Rows with the same id are votes on one comment; default: none."),

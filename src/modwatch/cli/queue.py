@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import click
 
-from modwatch.cli.arguments import FILE, PATH, Group, day, options, with_resources
+from modwatch.cli.arguments import FILE, PATH, Group, day, options, vocabulary, with_resources
 from modwatch.common import files
 from modwatch.common.errors import QueueError
 from modwatch.installation import open_resources
@@ -169,13 +169,16 @@ def gold() -> None:
     "source; optional: parent_text, language, platform, policy_code.",
 )
 @click.option("--encoding", default="utf-8", help="Encoding of a text file.")
+@vocabulary
 @with_resources
-def add(resources: "Resources", *, file: Path, encoding: str) -> None:
+def add(resources: "Resources", *, file: Path, encoding: str, **words: tuple[str, ...]) -> None:
     """Add the comments of a file, all or none."""
     from modwatch.data.sources.delimited import TextFormat
+    from modwatch.data.sources.values import Vocabulary
     from modwatch.review.quality_control.gold import add_gold_file
 
-    new, account = add_gold_file(resources.database, file, TextFormat(encoding=encoding))
+    form, known = TextFormat(encoding=encoding), Vocabulary.of(**words)
+    new, account = add_gold_file(resources.database, file, form, known)
     counted = ", ".join(f"{name} {number}" for name, number, _ in account.rows())
     print(f"{new} new gold comments; {file}: {counted}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, day, options, with_resources
+from modwatch.cli.arguments import PATH, Group, day, options, vocabulary, with_resources
 from modwatch.common.errors import NoChampionError, StackError
 from modwatch.common.installed import dags_folder
 from modwatch.installation import open_resources
@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     help="The source's column of comment_id, text, created_at, language …, or none; may be "
     "repeated.",
 )
+@vocabulary
+@click.option(
+    "--deleted-text",
+    multiple=True,
+    metavar="TEXT",
+    help="Text that stands for a deleted comment, or none; may be repeated; default: as it shows.",
+)
 @click.option("--output", type=PATH, default=Path(DEFAULT), help="The settings file.")
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
 @options(
@@ -52,7 +59,7 @@ if TYPE_CHECKING:
     ),
     escape=(str, "Character before a quotation mark in a field of text files."),
     time_format=(str, "Format of times, in the notation of strptime; default: as they show."),
-    generate_ids=(bool, "The files have no ids: make them from file name, line and values."),
+    generate_ids=(bool, "The files have no ids: make them from the values of a row."),
     votes=(str, "Columns with one vote each, with commas: the label is that of most votes."),
     timezone=(str, "IANA time zone of times without one; default: UTC."),
     platform=(str, "Name of your platform."),

@@ -105,9 +105,11 @@ def text_problem(text: str | None) -> str | None:
 def id_problem(comment_id: str | None) -> str | None:
     """Return why a text cannot be an id, by the name of its validation rule; None: it can.
 
-    >>> id_problem("c1"), id_problem("NaN"), id_problem("c" * 257)
-    (None, 'missing_id', 'long_id')
+    >>> id_problem("c1"), id_problem("NaN"), id_problem("c" * 257), id_problem("4,41E+06")
+    (None, 'missing_id', 'long_id', 'rounded_id')
     """
+    if comment_id is not None and re.fullmatch(r"\d[.,]\d+E\+\d+", comment_id):
+        return "rounded_id"
     if comment_id is not None and folded(comment_id) in MISSING:
         return "missing_id"
     if comment_id is not None and len(comment_id) > LONGEST_ID:

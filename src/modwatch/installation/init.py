@@ -20,12 +20,16 @@ from modwatch.common.errors import SettingsError
 from modwatch.data.sources.delimited import Dialect, TextFormat
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.inspection import (
+    NAMES,
+    Column,
     TimeFormat,
+    deletions,
     describe,
     describe_choice,
     look,
     propose,
     propose_score,
+    repetition,
     shown_names,
 )
 from modwatch.data.sources.landing import FILLABLE, SCORE_COLUMNS
@@ -86,6 +90,12 @@ class InitOptions:
     generate_ids: bool
     #: Columns with one vote each, with commas between them.
     votes: str | None
+    #: Meanings of words, as `Vocabulary.of` takes them.
+    value: Sequence[str]
+    abstain: Sequence[str]
+    missing: Sequence[str]
+    #: Texts that stand for a deleted comment; `none`: there is none.
+    deleted_text: Sequence[str]
     platform: str | None
     #: Column of probabilities, or `none`.
     own_scores: str | None
@@ -159,6 +169,8 @@ class _Reading:
     #: The source brings scores; otherwise a model scores.
     has_scores: bool
     votes: Sequence[str]
+    #: Texts that stand for a deleted comment.
+    deleted: Sequence[str]
 
 
 def write_settings(options: InitOptions) -> datetime.date:
@@ -268,6 +280,8 @@ def _reading(
     chosen = {field: column for field, column in chosen.items() if field not in generated}
     for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
         proposed = shown.get(chosen.get(field, ""))
+        if field == "comment_id" and proposed is None and dialogue.yes:
+            _require_distinct(usable, shown)
         chosen[field] = choices[_column(field, proposed, [*choices], dialogue)]
     times = None
     if (name := chosen.pop("created_at", None)) is not None:
@@ -285,12 +299,35 @@ def _reading(
     if score is not None:
         chosen = _with_defaults(chosen | {"prob": score}, SCORE_COLUMNS, choices)
     ballots = {f"vote {number}": vote for number, vote in enumerate(votes, start=1)}
+    deleted = _deleted([row.get(chosen["text"]) for row in sample.rows], options)
     read = {**chosen, "created_at": name, **ballots}
     as_read = {field: column for field, column in read.items() if column}
     print(f"\n{describe_choice(as_read, usable, sample.names, rows)}")
     if generated:
         print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
-    return _Reading(columns=chosen, times=times, has_scores=score is not None, votes=votes)
+    return _Reading(
+        columns=chosen,
+        times=times,
+        has_scores=score is not None,
+        votes=votes,
+        deleted=deleted,
+    )
+
+
+def _deleted(texts: Sequence[object], options: InitOptions) -> list[str]:
+    """Return the texts that stand for deleted comments, and print how many rows have one."""
+    found = deletions(texts) if not options.deleted_text else Counter[str]()
+    if found:
+        print(
+            f"{found.total():,} of {len(texts):,} rows have the text {' or '.join(found)}, as of "
+            "deleted comments; they are left out and counted (--deleted-text none keeps them)."
+        )
+    elif number := repetition(texts):
+        print(
+            f"{number:,} of {len(texts):,} rows have the same text; if it stands for deleted "
+            "comments, leave them out with --deleted-text TEXT."
+        )
+    return [*found, *(text for text in options.deleted_text if text != "none")]
 
 
 def _with_defaults(
@@ -312,6 +349,17 @@ def _column(field: str, proposed: str | None, choices: Sequence[str], dialogue: 
         )
     question = f"Column with {meaning}" + ("" if proposed else f", or start again with {option}")
     return dialogue.choose(question, choices, proposed, option)
+
+
+def _require_distinct(columns: Sequence[Column], shown: Mapping[str, str]) -> None:
+    """Raise SettingsError for a column that is named like an id, and has the same one twice."""
+    for column in columns:
+        if column.name.lower() in NAMES["comment_id"] and column.distinct < column.filled:
+            raise SettingsError(
+                f"{shown[column.name]} is no id: {column.filled:,} rows that differ have "
+                f"{column.distinct:,} values of it; correct the source, or add --column "
+                "comment_id=COLUMN with another column"
+            )
 
 
 def _choices(names: Sequence[str]) -> dict[str, str]:
@@ -409,6 +457,10 @@ def _source_settings(
         "PLATFORM": options.platform,
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,
+        "VALUES": options.value or None,
+        "MISSING": options.missing or None,
+        "ABSTAIN": options.abstain or None,
+        "DELETED_TEXTS": reading.deleted or None,
         "OWN_SCORES": reading.has_scores or None,
     }
     return {name: value for name, value in values.items() if value is not None}

@@ -109,7 +109,7 @@ def _count_source(resources: "Resources", day: datetime.date) -> None:
     last = lake.table("source_counts", counted[-1:]).to_pylist()
     differing = {row["day"] for row in last if row["source"] != row["landed"]}
     landed = {
-        past: account.places["landed"]
+        past: sum(account.places[place] for place in ("landed", "repeated", "deleted"))
         for past in sorted({*days.trailing(newest, _COUNTED_DAYS), *differing})
         if (account := resources.checks.load_account(past))
     }

@@ -53,6 +53,7 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         SourceError: a file cannot be used.
     """
     from modwatch.data.sources.labelled import LabelColumns, read_labelled
+    from modwatch.data.sources.values import Vocabulary
 
     sources = [*map(str, form["data"] or resources.settings.training_data)]
     if not sources:
@@ -70,8 +71,9 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         comment_id=form["id_column"],
         language=form.get("language_column"),
         votes=tuple(name for names in form["votes"] or () for name in names.split(",")),
-        toxic_values=frozenset(form["toxic_values"] or ()),
-        non_toxic_values=frozenset(form["non_toxic_values"] or ()),
+        vocabulary=Vocabulary.of(
+            **{name: form.get(name) or () for name in ("value", "abstain", "missing")}
+        ),
     )
     found = read_labelled(
         sources, columns=columns, query=form.get("query"), encoding=form.get("encoding")

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from modwatch.common.errors import LakeError, SourceError
+from modwatch.data.lake import delta
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import LABELS, TABLES, measured_columns
 
@@ -272,3 +273,25 @@ def test_old_files_are_deleted_while_others_write(lake):
     lake.vacuum("labels", hours=0)
     assert [ids(lake, day) for day in days] == [["b"]] * len(days)
     assert len(stored(lake)) == len(days)
+
+
+@pytest.fixture
+def stores_are_new():
+    delta._require_conditional_writes.cache_clear()
+    yield
+    delta._require_conditional_writes.cache_clear()
+
+
+def test_a_store_that_lets_a_commit_replace_another_is_refused(
+    tmp_path, monkeypatch, stores_are_new
+):
+    lake = Lake(root=f"file://{tmp_path}/lake")
+    lake.replace("labels", DAY, [labels(["a"])])
+    assert ids(lake, DAY) == ["a"]
+    assert not [*(tmp_path / "lake" / "_trials").rglob("*.json")]
+
+    monkeypatch.setattr(DeltaTable, "create", lambda *_, **__: None)
+    other = Lake(root=f"file://{tmp_path}/other")
+    for _ in range(2):
+        with pytest.raises(LakeError, match="ignores the condition of a write"):
+            other.replace("labels", DAY, [labels(["a"])])

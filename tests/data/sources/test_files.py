@@ -202,16 +202,18 @@ def test_impossible_settings_are_refused_at_once(options, message):
         FileSource(**{"path": "a.csv"} | options)
 
 
-def test_generated_ids_depend_on_file_line_and_values(tmp_path):
+def test_generated_ids_depend_on_values_and_without_times_on_file_and_line(tmp_path):
     csv_file(tmp_path, "1,a,2024-03-01T12:00:00Z", "1,a,2024-03-01T12:00:00Z", name="a.csv")
     csv_file(tmp_path, "1,a,2024-03-01T12:00:00Z", name="b.csv")
-    source = FileSource(path=tmp_path, generate_ids=True)
-    first = ids(source)
+    dated = FileSource(path=tmp_path, generate_ids=True)
+    undated = FileSource(path=tmp_path, generate_ids=True, day="2024-03-01")
+    [known], first = ids(dated), ids(undated)
     assert len(set(first)) == 3
     csv_file(tmp_path, "1,b,2024-03-01T12:00:00Z", "1,a,2024-03-01T12:00:00Z", name="a.csv")
-    again = ids(source)
+    again = ids(undated)
     assert again[0] not in first
     assert again[1:] == first[1:]
+    assert ids(dated)[1:] == [known]
 
 
 def test_ids_of_files_of_several_days_differ(tmp_path):
@@ -224,15 +226,15 @@ def test_ids_of_files_of_several_days_differ(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("votes", "label", "problem"),
+    ("votes", "label", "faults"),
     [("1,0,1", 1, None), ("no,,false", 0, None), ("1,0,", None, None), (",,", None, None),
-     ("1,1,maybe", 1, "unreadable_label")],
+     ("1,1,maybe", None, ["label: unreadable_label"])],
 )  # fmt: skip
-def test_the_label_is_that_of_most_votes(tmp_path, votes, label, problem):
+def test_the_label_is_that_of_most_votes(tmp_path, votes, label, faults):
     path = tmp_path / "a.csv"
     path.write_text(f"comment_id,text,created_at,a,b,c\n1,x,2024-03-01T12:00:00Z,{votes}\n")
     [row] = landed(FileSource(path=path, votes=("a", "b", "c")))
-    assert (row["label"], row["problem"]) == (label, problem)
+    assert (row["label"], row["faults"], row["problem"]) == (label, faults, None)
     with pytest.raises(SourceError, match="has no column 'd'"):
         landed(FileSource(path=path, votes=("a", "d")))
 

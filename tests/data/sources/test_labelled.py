@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.labelled import LabelColumns, LabelledTexts, read_labelled
+from modwatch.data.sources.values import Vocabulary
 
 
 def written(path: Path, text: str) -> Path:
@@ -39,7 +41,8 @@ def database(path: Path, rows: list[tuple[Any, ...]]) -> str:
 
 
 def words(*toxic: str, other: tuple[str, ...] = ()) -> LabelColumns:
-    return LabelColumns(toxic_values=frozenset(toxic), non_toxic_values=frozenset(other))
+    value = [*(f"{word}=toxic" for word in toxic), *(f"{word}=other" for word in other)]
+    return LabelColumns(vocabulary=Vocabulary.of(value))
 
 
 def closed(found: LabelledTexts) -> bool:
@@ -98,7 +101,7 @@ class TestLabels:
         if label not in ("null", "None", "NaT"):  # which may be words
             found = read_labelled(
                 [table(tmp_path / "b.jsonl", [{"text": "x", "label": "hate"}, rows[1]])],
-                columns=words("hate", other=("", " ", "\\N")),
+                columns=words("hate"),
             )
             assert (found.texts, found.account.left_out) == (("x",), {"no_label": 1})
 
@@ -122,12 +125,7 @@ class TestLabels:
 class TestWords:
     def test_without_case_width_or_space(self, tmp_path):
         path = written(tmp_path / "a.csv", "body,class\nx,hate\ny,Fine\nz,HATE \nv,ｆｉｎｅ\n")
-        columns = LabelColumns(
-            text="body",
-            label="class",
-            toxic_values=frozenset({"Hate"}),
-            non_toxic_values=frozenset({"fine"}),
-        )
+        columns = replace(words("Hate", other=("fine",)), text="body", label="class")
         assert read_labelled([path], columns=columns).labels.tolist() == [1, 0, 1, 0]
 
     @pytest.mark.parametrize(
@@ -158,9 +156,15 @@ class TestWords:
         with pytest.raises(SourceError) as caught:
             read_labelled([path], columns=words("hate"))
         assert str(caught.value).endswith(
-            "; if none of these means toxic: "
-            "--toxic-values hate --non-toxic-values ok 'hate|insult'."
+            "Say what each means: --value WORD=toxic or --value WORD=other; of people who did not "
+            "judge, --abstain WORD; where there is no label, --missing WORD."
         )
+
+    def test_whoever_abstains_is_on_neither_side(self, tmp_path):
+        path = written(tmp_path / "a.csv", "text,label\nx,hate\ny,ok\nz,Unsure\nv,NA\nw,-\n")
+        known = Vocabulary.of(["hate=toxic", "ok=other"], abstain=["unsure"], missing=["-"])
+        found = read_labelled([path], columns=LabelColumns(vocabulary=known))
+        assert (found.texts, found.account.left_out) == (("x", "y"), {"no_label": 3})
 
     def test_numbers_are_compared_by_value(self, tmp_path):
         labels = ["2", "2.0", 2, 2.0, " 2 ", "２"]
@@ -174,9 +178,18 @@ class TestWords:
                               columns=words("hate", other=("normal",)))  # fmt: skip
         assert found.labels == pytest.approx([2 / 3])
 
-    def test_a_word_cannot_mean_both(self):
-        with pytest.raises(SourceError, match="hate is in both"):
-            words("hate", other=("Hate ",))
+    @pytest.mark.parametrize(
+        ("value", "abstain", "message"),
+        [
+            (["hate=toxic", "Hate =other"], [], "means both toxic and other"),
+            (["hate=toxic"], ["Hate"], "hate is a vote and none"),
+            (["hate=bad"], [], "write WORD=toxic or WORD=other in place of 'hate=bad'"),
+            (["=toxic"], [], "write WORD=toxic or WORD=other"),
+        ],
+    )
+    def test_a_word_means_one_thing(self, value, abstain, message):
+        with pytest.raises(SourceError, match=message):
+            Vocabulary.of(value, abstain)
 
 
 class TestWideVotes:
@@ -195,11 +208,7 @@ class TestWideVotes:
 
     def test_of_words(self, tmp_path):
         path = written(tmp_path / "a.csv", "text,ann,ben,cy\nx,hate,ok,\ny,ok,ok,odd\n")
-        columns = LabelColumns(
-            votes=("ann", "ben", "cy"),
-            toxic_values=frozenset({"hate"}),
-            non_toxic_values=frozenset({"ok"}),
-        )
+        columns = replace(words("hate", other=("ok",)), votes=("ann", "ben", "cy"))
         with pytest.raises(SourceError, match=r"line 3\).*'ann', 'ben', 'cy' that.*'odd' \(1\)"):
             read_labelled([path], columns=columns)
 
@@ -219,6 +228,14 @@ class TestIds:
         assert found.texts == ("x", "y")
         assert found.labels == pytest.approx([2 / 3, 0])
         assert (found.account.places["used"], found.account.places["merged"]) == (2, 2)
+        assert closed(found)
+
+    def test_a_row_that_was_exported_twice_is_one_vote(self, tmp_path):
+        rows = "1,x,1,ann\n2,y,0,ann\n1,x,1,ann\n1,x,1,ben\n1,x,0,cem\n"
+        path = written(tmp_path / "a.csv", f"id,text,label,person\n{rows}")
+        found = read_labelled([path], columns=self.COLUMNS)
+        assert found.labels == pytest.approx([2 / 3, 0])
+        assert (found.account.places["repeated"], found.account.places["merged"]) == (1, 2)
         assert closed(found)
 
     @pytest.mark.parametrize("blank", [None, "", "\\N", "\u200b"])

@@ -3,7 +3,6 @@
 import datetime as dt
 import itertools
 import json
-import math
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,12 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import create_engine, text
 
+from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources import landing
 from modwatch.data.sources.files import FileSource
-from modwatch.data.sources.landing import LandedRow, OwnScores, Source, batches, convert
+from modwatch.data.sources.landing import (
+    LandedRow,
+    MappedSource,
+    OwnScores,
+    Source,
+    batches,
+    convert,
+)
 from modwatch.data.sources.sql import SqlSource
+from modwatch.data.sources.timestamps import read_moment
 from modwatch_lab.community import Community
 from modwatch_lab.corpora.corpus import ITEMS, Corpus, table
 from modwatch_lab.replay import ReplaySource
@@ -87,6 +95,46 @@ def test_batches_have_the_schema_and_count_rows_over_the_day(monkeypatch):
     assert list(batches(DAY, [])) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("language", "english", "malformed_language"),
+        ("language", "en\n", "malformed_language"),
+        ("language", "<script>", "malformed_language"),
+        ("author_id", "a\x00b", "nul_byte"),
+        ("groups", ["a", "b\x00"], "nul_byte"),
+        ("views", "many", "unreadable_views"),
+        ("label", "perhaps", "unreadable_label"),
+        ("thread_id", {"no": "text"}, "malformed_record"),
+    ],
+)
+def test_a_fault_in_an_optional_column_costs_its_value_only(name, value, fault):
+    source = MappedSource()
+    row = source._landed_row("a.csv:2", {name: value}, {name: name}, read_moment(DAY, dt.UTC))
+    sound = LandedRow(origin="a.csv:3", values={name: None})
+    [batch] = batches(DAY, [row, sound])
+    assert batch["faults"].to_pylist() == [[f"{name}: {fault}"], None]
+    assert batch["problem"].null_count == batch[name].null_count == 2
+
+
+@pytest.mark.parametrize("language", ["en", "zh-Hans-CN", "EN", None])
+def test_a_language_is_a_tag(language):
+    [batch] = batches(DAY, [LandedRow(origin="a", values={"language": language})])
+    assert batch["language"].to_pylist() == [language]
+    assert batch["faults"].null_count == 1
+
+
+def test_rows_alike_in_every_value_count_once():
+    known = {"comment_id": "1", "text": "a", "groups": ["g"]}
+    rows = [LandedRow(origin=f"a:{n}", values=known) for n in range(3)]
+    rows.append(LandedRow(origin="a:4", values=known | {"text": "b"}))
+    rows += [LandedRow(origin="a:5", values={"text": "+1"})] * 2
+    account = Account()
+    [batch] = batches(DAY, rows, account)
+    assert batch["text"].to_pylist() == ["a", "b", "+1", "+1"]
+    assert (account.places["repeated"], account.first["repeated"]) == (2, "a:1")
+
+
 def test_long_texts_end_a_batch_early():
     found = list(batches(DAY, [row_of("x" * 9_000_000) for _ in range(3)]))
     assert [batch.num_rows for batch in found] == [2, 1]
@@ -113,6 +161,8 @@ def test_a_row_does_not_show_its_text():
         ("prob", Decimal("0.5"), (0.5, None)),
         ("prob", "1.5", (1.5, None)),  # validation names it
         ("prob", "", (None, None)),
+        ("prob", "nan", (None, None)),
+        ("prob", "0,5", (0.5, None)),
         ("views", "1204", (1204.0, None)),
         ("views", -1, (None, "unreadable_views")),
         ("views", "inf", (None, "unreadable_views")),
@@ -150,12 +200,6 @@ def json_file(folder: Path, *fields: dict[str, object], name: str = "day.jsonl")
     rows = [{"comment_id": f"c{n}", **plain, **own} for n, own in enumerate(fields)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-def test_not_a_number_is_kept_for_validation():
-    value, problem = convert("prob", "nan")
-    assert math.isnan(value)
-    assert problem is None
 
 
 def test_decisions_and_versions_are_taken_as_they_are(tmp_path):

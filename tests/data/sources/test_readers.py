@@ -280,3 +280,17 @@ TABLES = {
 def test_a_table_that_looks_like_none_is_not_refused(tmp_path, name):
     path = written(tmp_path, name, TABLES[name].encode())
     assert table_columns(path, TextFormat()) == column_names(path)
+
+
+def test_a_header_in_another_order_holds_from_there_on(tmp_path):
+    """Files that were joined, the second with its columns in another order."""
+    path = tmp_path / "joined.csv"
+    path.write_text("id,text,author\n1,a,x\nid,text,author\n2,b,y\ntext,id,author\nc,3,z\n")
+    account = Account()
+    found = [dict(record.values) for record in read_records(path, account=account)]
+    assert found == [
+        {"id": "1", "text": "a", "author": "x"},
+        {"id": "2", "text": "b", "author": "y"},
+        {"text": "c", "id": "3", "author": "z"},
+    ]
+    assert account.places["header"] == 3

@@ -165,7 +165,10 @@ typed = st.one_of(st.none(), st.integers(-9, 9), st.floats(), st.binary(max_size
 moment = st.sampled_from(["2024-03-31 12:00:00", "2024-03-30 12:00:00", None, "soon", b"\xff", 7])
 
 
-@given(rows=st.lists(sound, max_size=9), damaged=st.lists(st.tuples(typed, typed, moment)))
+@given(
+    rows=st.lists(sound, max_size=9, unique_by=lambda row: str(row[0])),
+    damaged=st.lists(st.tuples(typed, typed, moment)),
+)
 def test_every_row_of_a_table_is_accounted_for(tmp_path_factory, rows, damaged):
     path = tmp_path_factory.mktemp("sql") / "forum.db"
     good = [(*row, "2024-03-31 12:00:00") for row in rows]

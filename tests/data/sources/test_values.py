@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.data.sources.values import names_of, number_of, plain, text_of, vote_of
+from modwatch.data.sources.values import (
+    names_of,
+    number_of,
+    plain,
+    probability_of,
+    text_of,
+    vote_of,
+)
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
@@ -61,9 +68,30 @@ def test_votes_against_it(no):
     assert vote_of(no) == (0, None)
 
 
-@pytest.mark.parametrize("value", [2, 0.5, "maybe", [1], "10", "nan", b"\x02", "0_1", "0_0"])
+@pytest.mark.parametrize("value", [2, 0.5, "maybe", [1], "10", b"\x02", "0_1", "0_0"])
 def test_what_is_no_vote(value):
     assert vote_of(value) == (None, "unreadable_label")
+
+
+@pytest.mark.parametrize("value", ["nan", "NA", " n/a ", "#N/A", "NULL", "", None])
+def test_what_is_missing_is_no_vote_and_no_problem(value):
+    assert vote_of(value) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        ("0,874", 0.874),
+        (",5", 0.5),
+        ("87 %", 0.87),
+        ("87,4%", 0.874),
+        ("1,000", 1),
+        ("1e-3", 0.001),
+    ],
+)
+def test_probabilities_may_have_a_comma_or_be_in_per_cent(written, share):
+    assert probability_of(written) == (pytest.approx(share), None)
+    assert probability_of("1,2,3") == (None, "unreadable_number")
 
 
 @pytest.mark.parametrize(

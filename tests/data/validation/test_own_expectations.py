@@ -189,10 +189,28 @@ def test_a_day_without_rows_has_nothing_to_judge(validate, load):
 )
 def test_a_bad_expectation_is_named_with_its_place(load, expectation, fault):
     good = of("expect_column_values_to_not_be_null", column="text")
-    with pytest.raises(SettingsError, match=r"MODWATCH_EXPECTATIONS .*, expectation 2") as error:
+    with pytest.raises(SettingsError, match=r"MODWATCH_EXPECTATIONS .*: expectation 2") as error:
         load(good, expectation)
     assert fault in str(error.value)
     assert "docs/validation.md" in str(error.value)
+
+
+def test_all_bad_expectations_are_named_at_once(load):
+    with pytest.raises(SettingsError, match=r"expectation 1 .*; expectation 3 "):
+        load(of("expect_it"), of("expect_column_values_to_not_be_null", column="text"), "text")
+
+
+def test_a_suite_of_great_expectations_before_version_1_is_read(tmp_path):
+    path = tmp_path / "suite.json"
+    old = {
+        "expectation_type": "expect_column_values_to_not_be_null",
+        "kwargs": {"column": "language", "mostly": 0.9},
+        "meta": {},
+    }
+    suite = {"expectation_suite_name": "comments", "expectations": [old], "meta": {}}
+    path.write_text(json.dumps(suite), "utf-8")
+    [rule] = load_expectations(path)
+    assert (rule.type, dict(rule.kwargs)) == (old["expectation_type"], old["kwargs"])
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"expectations": {}}'])

@@ -23,7 +23,10 @@ HOSTILE = "<script>alert('hostile')</script>"
 def results(landed, scores, day, usual, validate):
     """A day with invalid rows, a warning and a bad score, after three usual ones."""
     batch = landed(
-        200, text=[" "] * 3 + ["x"] * 197, problem=[None] * 3 + ["broken"] + [None] * 196
+        200,
+        text=[" "] * 3 + ["x"] * 197,
+        problem=[None] * 3 + ["broken"] + [None] * 196,
+        faults=[["views: unreadable_views"]] * 6 + [None] * 194,
     )
     ids = batch["comment_id"].slice(4)
     batches = [scores(ids.to_pylist(), [2.0] + [0.1] * 195)]

@@ -26,6 +26,11 @@ def test_no_comments_and_one_toxicity_each():
         simulate_labels(SURE, ["a", "b"], [0.4])
 
 
+def test_people_are_more_sensitive_to_comments_about_their_group():
+    own = simulate_labels(SURE, ["a", "b"], [0.4, 0.4], own_group=[True, False])
+    assert own.tolist() == [1, 0]
+
+
 @given(flip_rate=st.floats(0, 0.49), seed=st.integers(0, 9), round_number=st.integers(0, 3))
 def test_the_same_question_gets_the_same_answer_whatever_else_is_asked(
     flip_rate, seed, round_number

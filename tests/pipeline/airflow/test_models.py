@@ -106,7 +106,7 @@ def test_the_form_names_words_votes_and_the_encoding(home, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("text,ann,ben\nGrüße,hate,ok\nfine,ok,\n", "cp1252")
     form = {"data": [str(path)], "votes": ["ann", "ben"], "encoding": "cp1252"}
-    form |= {"toxic_values": ["hate"], "non_toxic_values": ["ok"]}
+    form |= {"value": ["hate=toxic", "ok=other"]}
     with open_resources(home.settings) as resources:
         found = model.corpus(resources, {**FORM_VALUES, **form})
     assert (found.texts, found.labels.tolist()) == (("Grüße", "fine"), [0.5, 0])

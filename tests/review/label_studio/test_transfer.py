@@ -111,14 +111,14 @@ def test_the_same_file_again_changes_nothing(engine):
         task("c1", annotation(), annotation(by=8, created_at=None)),
         task("c2"),
         task("c3", annotation(ground_truth=True)),
-        task("c4", annotation("Not toxic", was_cancelled=True)),
+        task("c4", annotation("Not toxic", was_cancelled=True), annotation(by=2, result=[])),
         {"data": {"text": "no id"}},
     ]
     first = load(engine, *tasks, day=DAY)
-    assert counts(first) == (4, 2, 1, 1, 0, 0)
+    assert counts(first) == (4, 2, 1, 2, 0, 0)
     before = everything(engine)
     again = load(engine, *tasks[::-1], day=DAY)
-    assert counts(again) == (0, 0, 0, 1, 0, 0)
+    assert counts(again) == (0, 0, 0, 2, 0, 0)
     assert again.account == first.account
     assert everything(engine) == before
 
@@ -208,7 +208,7 @@ REFUSED = [
     (task("c1", SECRET), "malformed_annotation"),
     (task("c1", annotation(SECRET)), "malformed_annotation"),
     *((task("c1", annotation(**{name: value})), "malformed_annotation") for name, value in (
-        ("result", []), ("result", 5), ("result", annotation()["result"] * 2),
+        ("result", None), ("result", 5), ("result", annotation()["result"] * 2),
         ("result", [{"type": "choices", "value": SECRET}]),
         ("by", None), ("by", True), ("by", -1), ("by", 10**30), ("by", 2.0**60),
         ("by", {"email": SECRET}),

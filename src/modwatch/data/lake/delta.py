@@ -7,11 +7,14 @@ and written in batches: memory does not grow with the size of a day.
 import datetime
 import logging
 import posixpath
+import threading
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +53,13 @@ _CHECKPOINT_COMMITS = 10
 
 #: A file without a commit may be one that a task is still writing, for two hours at most.
 _UNCOMMITTED_HOURS = 24
+
+#: Of several that make a table, as the shards of a first day, one does. A repeated commit would
+#: make it again, and abort what the others are writing.
+_ONCE = CommitProperties(max_commit_retries=0)
+
+#: Tables that are tried on an object store, and writers that make each at once.
+_TRIALS, _WRITERS = 3, 4
 
 
 def _writer(table: str) -> WriterProperties:
@@ -375,6 +385,8 @@ class Lake:
             ) from None
 
     def _create(self, table: str) -> DeltaTable:
+        if "://" in self.root:
+            _require_conditional_writes(self.root)
         try:
             return DeltaTable.create(
                 self._uri(table),
@@ -384,9 +396,7 @@ class Lake:
                     "delta.dataSkippingStatsColumns": ",".join(measured_columns(TABLES[table])),
                     "delta.logRetentionDuration": "interval 7 days",
                 },
-                # Of several that make it, as the shards of a first day, one does. A repeated commit
-                # would make it again, and abort what the others are writing.
-                commit_properties=CommitProperties(max_commit_retries=0),
+                commit_properties=_ONCE,
             )
         except DeltaError:
             return DeltaTable(self._uri(table))
@@ -395,6 +405,42 @@ class Lake:
         if "://" in self.root:
             return f"{self.root.rstrip('/')}/{table}"
         return str(Path(self.root).absolute() / table)
+
+
+@cache
+def _require_conditional_writes(root: str) -> None:
+    """Raise LakeError for an object store that lets one commit replace another.
+
+    Delta writes a commit under the next number on the condition that there is none
+    (`If-None-Match: *` of S3). A store or proxy that ignores the condition loses the days of all
+    but one of the tasks that write at once, and each reports success. Tried once in a process: of
+    several that make a table at once, only one may.
+    """
+    schema = pa.schema([("trial", pa.int8())])
+    for _ in range(_TRIALS):
+        uri = f"{root.rstrip('/')}/_trials/{uuid.uuid4().hex}"
+        start = threading.Barrier(_WRITERS)
+
+        def make(_: int, uri: str = uri, start: threading.Barrier = start) -> bool:
+            start.wait()
+            try:
+                DeltaTable.create(uri, schema=schema, commit_properties=_ONCE)
+            except DeltaError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            made = sum(pool.map(make, range(_WRITERS)))
+        with suppress(OSError, DeltaError):  # a few hundred bytes
+            PyFileSystem(DeltaStorageHandler(uri)).delete_file(
+                "_delta_log/00000000000000000000.json"
+            )
+        if made > 1:
+            raise LakeError(
+                f"the store of {root} ignores the condition of a write (If-None-Match), so tasks "
+                "that write at once would lose days; use a store that honours it, as Amazon S3 "
+                "does, without a proxy that drops the header, or a local folder: docs/deploy.md"
+            )
 
 
 class _Counted:

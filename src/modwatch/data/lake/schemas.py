@@ -56,8 +56,16 @@ _SOURCE_ROW = [
 _ESTIMATE = _columns(pa.float64(), "value", "low", "high")
 
 #: One row of the source, before validation. `problem` is the reason why it could not be read
-#: (`malformed_record`, `undecodable_text`, …), or null.
-LANDED = pa.schema([("dt", pa.date32()), *_SOURCE_ROW, ("problem", pa.string())])
+#: (`malformed_record`, `undecodable_text`, …), or null. `faults` are the columns of `_CONTEXT`
+#: whose value could not be read and is null, each with the reason: `views: unreadable_views`.
+LANDED = pa.schema(
+    [
+        ("dt", pa.date32()),
+        *_SOURCE_ROW,
+        ("problem", pa.string()),
+        ("faults", pa.list_(pa.string())),
+    ]
+)
 
 #: One validated comment. `salt` is drawn at the first publication, and goes with the texts when
 #: they are erased: what was committed to (`erasure.text_commitments`) cannot be guessed then.

@@ -72,9 +72,9 @@ class FileSource(MappedSource):
     of its times, else those of the day in its name. One of unknown days is named in the account,
     and stops a day that has no rows.
 
-    Generated ids are hashes of the file's path below the source, the line and the values: no two
-    rows have the same, and a file that is read again has the same ids. Rows that are added above
-    others change their ids.
+    Generated ids are hashes of the values: rows alike in all of them are one comment, wherever they
+    stand. Of files without times the path below the source and the line are part of the hash, since
+    people repeat short comments: rows that are added above others change their ids.
 
     >>> FileSource(path="incoming/{dt}.csv").name
     'file:incoming/{dt}.csv'
@@ -300,9 +300,12 @@ class FileSource(MappedSource):
         return row
 
     def _id(self, path: Path, record: Record) -> str:
-        fixed = Path(*takewhile(lambda part: not set(part) & set("{*?["), Path(self.path).parts))
-        folder = fixed if fixed.is_dir() else fixed.parent
-        known = repr((path.relative_to(folder).as_posix(), record.line, [*record.values.items()]))
+        known = repr([*record.values.items()])
+        if self.day is not None:
+            parts = takewhile(lambda part: not set(part) & set("{*?["), Path(self.path).parts)
+            fixed = Path(*parts)
+            folder = fixed if fixed.is_dir() else fixed.parent
+            known += repr((path.relative_to(folder).as_posix(), record.line))
         return hashlib.blake2b(known.encode(errors="surrogatepass"), digest_size=10).hexdigest()
 
 

@@ -5,6 +5,7 @@ A column is described by its name, kind and counts, and times by an invented exa
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,7 +19,13 @@ from modwatch.data.sources.timestamps import (
     is_eight_digit_date,
     read_moment,
 )
-from modwatch.data.sources.values import number_of, plain, text_of
+from modwatch.data.sources.values import (
+    Vocabulary,
+    number_of,
+    plain,
+    probability_of,
+    text_of,
+)
 
 #: Names under which sources have the columns of Modwatch, the clearest first.
 NAMES: Mapping[str, Sequence[str]] = {
@@ -34,8 +41,14 @@ NAMES: Mapping[str, Sequence[str]] = {
     "views": ("views", "view_count"),
 }  # fmt: skip
 #: Names of a column that may be a model's probability.
-SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "prediction")
+SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "model_score",
+               "prediction")  # fmt: skip
 
+#: Different values of a score, at least, that tell which probability it is.
+_DISTINCT = 20
+#: What stands in the place of a deleted comment, how often at least, and the share of rows from
+#: which a sentence that repeats is told.
+_DELETED, _REPEATED, _OFTEN = re.compile(r"[\[<(]{1,2}[\w ]{3,30}[\])>]{1,2}"), 3, 0.02
 #: Share of the values of a column that must be times.
 _MOST = 0.9
 #: So many times as many years or months make an order of day, month and year improbable.
@@ -88,10 +101,15 @@ class Column:
     distinct: int
     #: Mean length of the values as text, in characters.
     mean_length: float
-    #: Of a column of numbers: all are in [0, 1].
-    is_share: bool
+    #: Of a column of numbers, the smallest and the largest.
+    ends: tuple[float, float] | None
     #: Ways in which all its times can be read: several if the order of day, month and year is open.
     formats: Sequence[TimeFormat]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all values are numbers in [0, 1]."""
+        return self.ends is not None and self.ends[0] >= 0 and self.ends[1] <= 1
 
 
 def look(
@@ -141,7 +159,7 @@ def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
         return [c for c in fit if c.kind != "empty" and c.name not in found.values()]
 
     for field, names in NAMES.items():
-        by_name = {column.name.lower(): column.name for column in reversed(free(field))}
+        by_name = {usual_name(column.name): column.name for column in reversed(free(field))}
         if named := next((by_name[name] for name in names if name in by_name), None):
             found[field] = named
     for field in ("text", "created_at", "comment_id"):
@@ -155,10 +173,62 @@ def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
     return found
 
 
+def usual_name(name: str) -> str:
+    """Return the name of a column as it is compared.
+
+    >>> usual_name("Created At"), usual_name("_id")
+    ('created_at', 'id')
+    """
+    return re.sub(r"[\W_]+", "_", name.lower()).strip("_")
+
+
 def propose_score(columns: Sequence[Column], rows: int) -> str | None:
-    """Return the column that may hold a model's probabilities; None: none does."""
-    shares = {c.name.lower(): c.name for c in columns if c.is_share and c.filled == rows}
-    return next((shares[name] for name in SCORE_NAMES if name in shares), None)
+    """Return the column that may hold a model's probabilities of toxic; None: none does.
+
+    Some may be missing, as where a service does not know the language.
+    """
+    found = {
+        usual_name(c.name): c.name for c in reversed(columns) if c.is_share and not doubt(c, rows)
+    }
+    return next((found[name] for name in SCORE_NAMES if name in found), None)
+
+
+def doubt(column: Column, rows: int) -> str | None:
+    """Return why a column named like a score is no probability of toxic; None: it may be one.
+
+    >>> rows = [{"score": 0.5 + n / 50} for n in range(25)]
+    >>> doubt(*look(rows, ["score"]), len(rows))
+    'no number is under 0.5, as of the probability of the predicted class, whichever it is'
+    """
+    if usual_name(column.name) not in SCORE_NAMES or column.ends is None:
+        return None
+    low, high = column.ends
+    if low < 0 or high > 1:
+        return f"numbers from {low:g} to {high:g} are no probabilities; divide them at the source"
+    if 2 * column.filled < rows:
+        return f"{rows - column.filled:,} of {rows:,} rows have none"
+    if low >= 0.5 and column.distinct >= _DISTINCT:
+        return (
+            "no number is under 0.5, as of the probability of the predicted class, whichever it is"
+        )
+    return None
+
+
+def deletions(texts: Sequence[object]) -> Counter[str]:
+    """Return the texts that stand for deleted comments, with their number: words in brackets.
+
+    >>> deletions(["[deleted]"] * 3 + ["[laughs]", "fine"])
+    Counter({'[deleted]': 3})
+    """
+    found = Counter(text for text in texts if isinstance(text, str) and _DELETED.fullmatch(text))
+    return Counter({text: number for text, number in found.items() if number >= _REPEATED})
+
+
+def repetition(texts: Sequence[object]) -> int:
+    """Return how many rows have the most frequent sentence, if these are many; otherwise 0."""
+    sentences = [text for text in texts if isinstance(text, str) and len(text.split()) > 2]
+    number = max(Counter(sentences).values(), default=0)
+    return number if number >= max(_REPEATED, _OFTEN * len(texts)) else 0
 
 
 def time_formats(values: Collection[object]) -> list[TimeFormat]:
@@ -241,6 +311,12 @@ def describe_choice(
             f"{', '.join(few)}: few values, like a {' or a '.join(open_fields)}; figures by "
             f"{' and '.join(open_fields)} need\n{options}."
         )
+    reasons = {shown[c.name]: doubt(c, rows) for c in columns if c.name not in read}
+    lines += [
+        f"{name}: {reason}. --own-scores {name} takes them for probabilities of toxic."
+        for name, reason in reasons.items()
+        if reason
+    ]
     return "\n".join(lines)
 
 
@@ -268,7 +344,7 @@ def _is_row(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bool:
 
     A name without a digit over values that have one is a name.
     """
-    if _KNOWN & {re.sub(r"[\W_]", "", name.lower()) for name in names}:
+    if any(map(_is_known, names)):
         return False
     alike = False
     for name in names:
@@ -287,10 +363,10 @@ def _mostly(facts: Iterable[object]) -> bool:
 
 
 def _column(name: str, values: Sequence[object], written: str | None = None) -> Column:
-    given = [value for value in map(plain, values) if value not in (None, "")]
+    given = [value for value in map(plain, values) if not Vocabulary().is_no_vote(value)]
     texts = [str(text_of(value)[0]) for value in given]
     are_dates = any(isinstance(value, dt.date) for value in given)
-    numbers = [number for value in given if (number := number_of(value)[0]) is not None]
+    numbers = [number for value in given if (number := probability_of(value)[0]) is not None]
     # Ids of Twitter and Discord are numbers as large as nanoseconds since 1970.
     are_moments = _are_epochs(numbers) or _MOST * len(given) <= sum(map(is_eight_digit_date, texts))
     may_be_times = len(numbers) < len(given) or (are_moments and not name.lower().endswith("id"))
@@ -305,7 +381,7 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
         filled=len(given),
         distinct=len(set(texts)),
         mean_length=sum(map(len, texts)) / max(len(texts), 1),
-        is_share=kind == "number" and all(0 <= number <= 1 for number in numbers),
+        ends=(min(numbers), max(numbers)) if kind == "number" and numbers else None,
         formats=formats,
     )
 
@@ -383,10 +459,21 @@ def _clock(found: re.Match[str]) -> str:
 def shown_names(names: Sequence[str]) -> list[str]:
     """Return each name as it may be printed: one that may be a text by its position, from 1.
 
-    >>> shown_names(["id", "Grad (°C)", "<script>alert(1)</script>", "", "you all"])
-    ['id', 'Grad (°C)', 'column 3', 'column 4', 'column 5']
+    Several words are a name where another one is usual for a column, so that the line is a header.
+
+    >>> shown_names(["Grad (°C)", "<script>alert(1)</script>", "", "you all"])
+    ['Grad (°C)', 'column 2', 'column 3', 'column 4']
+    >>> shown_names(["Id", "Moderation decision", "<script>alert(1)</script>"])
+    ['Id', 'Moderation decision', 'column 3']
     """
+    is_header = any(map(_is_known, names))
     return [
-        name if _SHOWN.fullmatch(name) else f"column {position}"
+        name
+        if _SHOWN.fullmatch(name) or (is_header and _SHOWN.fullmatch(name.replace(" ", "_")))
+        else f"column {position}"
         for position, name in enumerate(names, start=1)
     ]
+
+
+def _is_known(name: str) -> bool:
+    return re.sub(r"[\W_]", "", name.lower()) in _KNOWN

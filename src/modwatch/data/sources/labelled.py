@@ -1,11 +1,9 @@
 """Labelled comments for training: files in any readable format, or a database."""
 
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,15 @@ from modwatch.data.sources.readers import (
     unique_names,
 )
 from modwatch.data.sources.sql import connected, parse_url, public_name
-from modwatch.data.sources.values import listed, names_of, number_of, plain, text_of, vote_of
+from modwatch.data.sources.values import (
+    Vocabulary,
+    listed,
+    names_of,
+    number_of,
+    plain,
+    text_of,
+    vote_of,
+)
 
 #: Words of a label column, at most; and characters and parts of a word that is shown.
 _WORDS, _CHARACTERS, _PARTS = 50, 40, 3
@@ -76,15 +82,11 @@ class LabelledTexts:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelColumns:
-    """The columns of a labelled source, and what its labels mean.
-
-    Raises:
-        SourceError: a word means both toxic and not toxic.
-    """
+    """The columns of a labelled source, and what its labels mean."""
 
     text: str = "text"
     #: A number in [0, 1] (the share of toxic votes), a vote such as true or no, a list of these,
-    #: or a word that one of the fields below names.
+    #: or a word of the vocabulary.
     label: str = "label"
     #: Columns that hold a vote each, instead of `label`; a blank is no vote.
     votes: tuple[str, ...] = ()
@@ -93,23 +95,7 @@ class LabelColumns:
     language: str | None = None
     #: A list of the identities that a comment mentions; a source may lack it. None: not read.
     groups: str | None = None
-    #: Words that mean toxic and not toxic, without regard to case and width. If there are any,
-    #: every label must be one of them.
-    toxic_values: frozenset[str] = frozenset()
-    non_toxic_values: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        if both := _words(self.toxic_values) & _words(self.non_toxic_values):
-            raise SourceError(
-                f"{', '.join(sorted(both))} is in both --toxic-values and --non-toxic-values; "
-                "remove it from one of them."
-            )
-
-    @cached_property
-    def words(self) -> Mapping[str, float]:
-        """The label of each word; a blank is none."""
-        other, toxic = _words(self.non_toxic_values), _words(self.toxic_values)
-        return dict.fromkeys(other, 0.0) | dict.fromkeys(toxic, 1.0)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,7 +116,7 @@ def read_labelled(
     """Return the labelled texts of all sources, in order, with the account of their rows.
 
     Rows without a usable text, id or label are left out and counted. So is a row whose text is not
-    that of the first row with the same id.
+    that of the first row with the same id, and one that repeats another in every value.
 
     Args:
         sources: CSV, TSV, JSON lines, Parquet or Excel files, or one SQLAlchemy URL.
@@ -172,6 +158,8 @@ class _Reading:
     comments: dict[object, _Comment] = field(default_factory=dict)
     #: Labels that are none, with the number of rows.
     unknown: Counter[str] = field(default_factory=Counter)
+    #: Hashes of whole rows, of sources that tell rows apart.
+    seen: set[int] = field(default_factory=set)
 
     def read(self, source: str | Path, query: str | None, form: TextFormat) -> None:
         """Add the rows of a source to the comments and the account."""
@@ -183,11 +171,26 @@ class _Reading:
             _check(name, self.columns, table_columns(Path(source), form=form))
             records = read_records(Path(source), form=form, account=account)
         for record in records:
-            place = record.problem or self._place(record.values)
+            repeated = "repeated" if self._is_repeated(record.values) else None
+            place = record.problem or repeated or self._place(record.values)
             account.count(place, where=f"{name}, {'row' if is_url else 'line'} {record.line}")
         account.close(name)
         account.require_most(name, _REMEDIES)
         self.account.add(account)
+
+    def _is_repeated(self, values: Mapping[Any, Any]) -> bool:
+        """Return whether a row is alike another one in every value, such as who voted and when.
+
+        Where no column besides those that are read could tell, rows alike are of several people.
+        """
+        mine = self.columns
+        read = {mine.text, mine.label, *mine.votes, mine.comment_id, mine.language, mine.groups}
+        if values.keys() <= read:
+            return False
+        row = hash(repr([*values.items()]))
+        known = row in self.seen
+        self.seen.add(row)
+        return known
 
     def _place(self, values: Mapping[Any, Any]) -> str:
         """Add a row to the comments; return its place in the account."""
@@ -211,7 +214,8 @@ class _Reading:
     def unknown_labels(self) -> str:
         """Return the message on labels that are none; it lists them if they look like words."""
         columns, unknown, account = self.columns, self.unknown, self.account
-        wrong = "no option names" if columns.words else "is no number from 0 to 1 and no vote"
+        named = columns.vocabulary.votes
+        wrong = "no option names" if named else "is no number from 0 to 1 and no vote"
         begin = (
             f"{account.places['unreadable_label']:,} rows (the first: "
             f"{account.first['unreadable_label']}) have a label in column "
@@ -225,13 +229,10 @@ class _Reading:
             )
         found = [f"{shown_label(word)} ({unknown[word]:,})" for word in words]
         others = [f"{len(unknown) - len(words):,} others"] if len(unknown) > len(words) else []
-        toxic = shlex.join(sorted(columns.toxic_values))
-        rest = shlex.join([*sorted(columns.non_toxic_values), *words])
-        example = f"; if none of these means toxic: --toxic-values {toxic} --non-toxic-values "
         return (
-            f"{begin}: {', '.join(found + others)}. Name the words that mean toxic with "
-            "--toxic-values, and all others with --non-toxic-values"
-            f"{example + rest if toxic else ''}."
+            f"{begin}: {', '.join(found + others)}. Say what each means: --value WORD=toxic or "
+            "--value WORD=other; of people who did not judge, --abstain WORD; where there is no "
+            "label, --missing WORD."
         )
 
 
@@ -252,7 +253,7 @@ def _votes(values: Mapping[Any, Any], columns: LabelColumns) -> tuple[list[float
     """Return the votes of a row, and its labels that are none."""
     label = values.get(columns.label)
     votes = [values.get(name) for name in columns.votes] or listed(plain(label))
-    pairs = [_vote(vote, columns.words) for vote in ([label] if votes is None else votes)]
+    pairs = [_vote(vote, columns.vocabulary) for vote in ([label] if votes is None else votes)]
     return [v for v, _ in pairs if v is not None], {w for _, w in pairs if w is not None}
 
 
@@ -280,28 +281,29 @@ def _check(source: str, columns: LabelColumns, available: Sequence[str]) -> None
     require_columns(source, available, needed)
 
 
-def _vote(value: object, words: Mapping[str, float]) -> tuple[float | None, str | None]:
+def _vote(value: object, vocabulary: Vocabulary) -> tuple[float | None, str | None]:
     """Return a vote in [0, 1], or the label that is none; both are None where it is missing.
 
-    >>> [_vote(value, {}) for value in ("0.25", True, "5", None)]
-    [(0.25, None), (1.0, None), (None, '5'), (None, None)]
-    >>> _vote("HATE ", {"hate": 1.0}), _vote("hate_insult", {"hate": 1.0})
+    >>> [_vote(value, Vocabulary()) for value in ("0.25", True, "5", None, "NA")]
+    [(0.25, None), (1.0, None), (None, '5'), (None, None), (None, None)]
+    >>> hate = Vocabulary.of(["hate=toxic"])
+    >>> _vote("HATE ", hate), _vote("hate_insult", hate)
     ((1.0, None), (None, 'hate_insult'))
     """
-    if not words:
+    if not vocabulary.votes:
         number, problem = number_of(value)
-        number = vote_of(value)[0] if problem else number
-        if number is not None and 0 <= number <= 1:
+        if not problem and number is not None and 0 <= number <= 1:
             return float(number), None
+    vote, _ = vote_of(value, vocabulary)
     label, problem = label_of(value)
     word = folded(label or text_of(value)[0] or "")
-    missing = problem == "no_label" or (word == "none" and not words)
-    return words.get(word), None if missing or word in words else word
-
-
-def _words(values: Iterable[object]) -> set[str]:
-    """Return labels as they are compared."""
-    return {folded(label_of(value)[0] or str(value)) for value in values} - {""}
+    missing = (
+        vote is not None
+        or problem == "no_label"
+        or vocabulary.is_no_vote(value)
+        or (word == "none" and not vocabulary.votes)
+    )
+    return None if vote is None else float(vote), None if missing else word
 
 
 def _is_name(word: str, rows: int) -> bool:

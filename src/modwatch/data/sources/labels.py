@@ -5,15 +5,22 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from modwatch.common.text import MISSING, folded, text_problem
-from modwatch.data.sources.values import number_of, plain, text_of, vote_of
+from modwatch.common.text import folded, text_problem
+from modwatch.data.sources.values import Vocabulary, number_of, plain, text_of, vote_of
 
 #: Letters of other scripts that look like Latin ones.
 _LOOKALIKES = str.maketrans("авекмнорстухіѕјԁαβεικνορτυχ", "abekmhopctyxisjdabeikvoptux")
 
 
-def label_of(value: object, *, rating: bool = False) -> tuple[str | None, str | None]:
+_ANY = Vocabulary()
+
+
+def label_of(
+    value: object, *, rating: bool = False, vocabulary: Vocabulary = _ANY
+) -> tuple[str | None, str | None]:
     """Return a label as text, and its problem; a `rating` is a number.
+
+    Words of the vocabulary that are no vote are no label; what else they mean is not asked.
 
     >>> label_of(1.0), label_of("1.0"), label_of(" Toxic "), label_of(True)
     (('1', None), ('1', None), ('Toxic', None), ('True', None))
@@ -23,11 +30,11 @@ def label_of(value: object, *, rating: bool = False) -> tuple[str | None, str | 
     value = plain(value)
     text, problem = (str(value), None) if isinstance(value, bool) else text_of(value)
     problem = problem or text_problem(text)
-    if text is None or problem == "blank_text" or folded(text) in MISSING:
+    if problem == "blank_text" or vocabulary.is_no_vote(text):
         return None, "no_label"
     number, _ = number_of(text)
     finite = number is not None and math.isfinite(number)
-    if problem or (rating and not finite):
+    if problem or text is None or (rating and not finite):
         return None, "undecodable_text" if problem == "undecodable_text" else "unreadable_label"
     written, inexact = text_of(number) if finite else (None, None)
     return text.strip() if inexact or written is None else written, None

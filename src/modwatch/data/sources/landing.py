@@ -1,6 +1,7 @@
 """Sources of comments, and the conversion of their records to batches of the table `landed`.
 
-No row is dropped: a value that cannot be read becomes null, and `problem` names the reason.
+No row is dropped but those that repeat another one. A value that cannot be read becomes null: of an
+optional column it is named in `faults`, of any other in `problem`, and the row cannot be used.
 Sources: `files.FileSource`, `sql.SqlSource`, and those of entry points (`docs/extending.md`).
 """
 
@@ -11,14 +12,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
-from modwatch.data.sources.values import majority, names_of, number_of, text_of, vote_of
+from modwatch.data.sources.values import (
+    LANGUAGE,
+    Vocabulary,
+    majority,
+    names_of,
+    number_of,
+    probability_of,
+    text_of,
+    vote_of,
+)
 
 #: Maximum size of a batch in rows …
 BATCH_ROWS = 10_000
@@ -38,6 +50,9 @@ FILLABLE = (
     "label",
     "views",
 )
+
+#: Those that a comment may lack: a value that cannot be read is missing.
+OPTIONAL = tuple(name for name in FILLABLE if name not in ("comment_id", "text"))
 
 #: Those that are ids, which must be exact.
 IDS = {"comment_id", "thread_id", "author_id"}
@@ -90,13 +105,20 @@ class LandedRow:
     values: Mapping[str, Any] = field(repr=False)
     #: Why the row could not be read, or None.
     problem: str | None = None
+    #: Optional columns whose value could not be read and is missing, each with the reason.
+    faults: Sequence[str] = ()
 
 
-def batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]:
-    """Yield `rows` as batches with the schema LANDED, numbered from 0 in their order."""
+def batches(
+    day: dt.date, rows: Iterable[LandedRow], account: Account | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield `rows` as batches with the schema LANDED, numbered from 0 in their order.
+
+    A row that repeats an earlier one is counted in `account` and left out; see `distinct`.
+    """
     pending: list[LandedRow] = []
     first, characters = 0, 0
-    for row in rows:
+    for row in distinct(rows, account or Account()):
         pending.append(row)
         characters += len(row.values.get("text") or "") + len(row.values.get("parent_text") or "")
         if len(pending) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
@@ -104,6 +126,35 @@ def batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]
             first, characters, pending = first + len(pending), 0, []
     if pending:
         yield _batch(day, first, pending)
+
+
+def distinct(rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]:
+    """Yield the rows but those that have id, time and all values of an earlier one.
+
+    Exports and feeds bring the same comment more than once; it counts once. Rows without an id may
+    be different comments.
+
+    >>> account, row = Account(), LandedRow(origin="a.csv:2", values={"comment_id": "1"})
+    >>> len([*distinct([row, row], account)]), account.places["repeated"]
+    (1, 1)
+    """
+    seen: set[int] = set()
+    for row in rows:
+        contents = _contents(row)
+        if contents in seen and row.values.get("comment_id") is not None:
+            account.count("repeated", where=row.origin)
+            continue
+        seen.add(contents)
+        yield row
+
+
+def _contents(row: LandedRow) -> int:
+    """Return a hash of 64 bits, with a key of this process, of all but where a row is from."""
+    values = (row.created_at, row.problem, *row.faults, *row.values.values())
+    try:
+        return hash(values)
+    except TypeError:  # a list of groups
+        return hash(repr(values))
 
 
 def counted(batches: Iterable[pa.RecordBatch], account: Account | None) -> Iterator[pa.RecordBatch]:
@@ -119,12 +170,44 @@ def column_batch(
 ) -> pa.RecordBatch:
     """Return one batch with the schema LANDED from `columns`; absent columns are null.
 
-    `columns` must include `origin`; `first` is the ordinal of the first row within the day.
+    `columns` must include `origin`; `first` is the ordinal of the first row within the day. Values
+    of optional columns that cannot be are null, and named in `faults`.
     """
     size = len(columns["origin"])
     nulls = {name: pa.nulls(size) for name in LANDED.names}
     given = {**nulls, "dt": [day] * size, "row": range(first, first + size), **columns}
-    return pa.RecordBatch.from_pydict(given, schema=LANDED)
+    return _without_faults(pa.RecordBatch.from_pydict(given, schema=LANDED))
+
+
+def _without_faults(batch: pa.RecordBatch) -> pa.RecordBatch:
+    faults: list[list[str] | None] | None = None
+    for name in OPTIONAL:
+        column = batch.column(name)
+        for fault, bad in _bad_values(name, column):
+            rows = np.flatnonzero(pc.fill_null(bad, False).to_numpy(zero_copy_only=False))
+            if not rows.size:
+                continue
+            faults = batch.column("faults").to_pylist() if faults is None else faults
+            for row in rows:
+                faults[row] = [*(faults[row] or ()), f"{name}: {fault}"]
+            at = batch.schema.get_field_index(name)
+            batch = batch.set_column(at, LANDED.field(name), pc.if_else(bad, None, column))
+    if faults is None:
+        return batch
+    at = batch.schema.get_field_index("faults")
+    field = LANDED.field("faults")
+    return batch.set_column(at, field, pa.array(faults, field.type))
+
+
+def _bad_values(name: str, column: pa.Array) -> Iterator[tuple[str, pa.BooleanArray]]:
+    """Yield which values of an optional column cannot be, with the reason."""
+    if column.type == pa.string():
+        yield "nul_byte", pc.match_substring(column, "\x00")
+    if name == "groups":
+        named = pc.fill_null(pc.binary_join(column, " "), "")
+        yield "nul_byte", pc.match_substring(named, "\x00")
+    if name == "language":
+        yield "malformed_language", pc.invert(pc.match_substring_regex(column, f"^({LANGUAGE})$"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +254,11 @@ class MappedSource:
     assume_timezone: str | None = None
     #: Platform of rows without one.
     platform: str | None = None
+    #: What the words of labels, votes and decisions mean.
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    #: Texts that stand for a comment that was deleted: its row is left out, and counted. As values
+    #: of other columns they are missing.
+    deleted_texts: Collection[str] = ()
     #: Columns with one vote each: the known label is that of most votes; of a tie, there is none.
     votes: Sequence[str] = ()
     #: The source brings scores, in columns `prob`, `model_version` and `flagged`; None: it does
@@ -199,7 +287,16 @@ class MappedSource:
         Raises SourceError when there is no file, a file or query cannot be read, or a column is
         missing.
         """
-        return batches(day, self._rows(day, account or Account()))
+        account = account or Account()
+        return batches(day, self.undeleted(self._rows(day, account), account), account)
+
+    def undeleted(self, rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]:
+        """Yield the rows but those whose text stands for a deleted comment, which are counted."""
+        for row in rows:
+            if row.values.get("text") in self.deleted_texts:
+                account.count("deleted", where=row.origin)
+            else:
+                yield row
 
     def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         raise NotImplementedError
@@ -248,22 +345,34 @@ class MappedSource:
         self, origin: str, record: Mapping[str, object], names: Mapping[str, str], moment: Moment
     ) -> LandedRow:
         """Return a record as a row; `names` are from `_source_columns`."""
-        values, problems = {}, [moment.problem]
+        values: dict[str, Any] = {}
+        unread, faults = moment.problem, []
         for name, column in names.items():
-            values[name], problem = convert(name, record.get(column))
-            problems.append(problem)
+            values[name], problem = convert(name, record.get(column), self.vocabulary)
+            if problem and name in OPTIONAL:
+                faults.append(f"{name}: {problem}")
+            if name in OPTIONAL and (problem or self._is_deleted(values[name])):
+                values[name] = None
+            unread = unread or problem if name not in OPTIONAL else unread
         if self.votes:
-            votes = [vote_of(record.get(column)) for column in self.votes]
-            values["label"], _ = majority(vote for vote, _ in votes)
-            problems += [problem for _, problem in votes]
+            votes = [vote_of(record.get(column), self.vocabulary) for column in self.votes]
+            problem = next((problem for _, problem in votes if problem), None)
+            values["label"] = None if problem else majority(vote for vote, _ in votes)[0]
+            faults += [f"label: {problem}"] if problem else []
         if values.get("platform") is None:
             values["platform"] = self.platform
         if self.own_scores is not None:
             values |= self.own_scores.left_out(values, available=names)
-        problem = next(filter(None, problems), None)
         return LandedRow(
-            origin=origin, created_at=moment.created_at, values=values, problem=problem
+            origin=origin,
+            created_at=moment.created_at,
+            values=values,
+            problem=unread,
+            faults=faults,
         )
+
+    def _is_deleted(self, value: object) -> bool:
+        return isinstance(value, str) and value in self.deleted_texts
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:
@@ -271,6 +380,7 @@ def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatc
         "origin": [row.origin for row in rows],
         "created_at": [row.created_at for row in rows],
         "problem": [row.problem for row in rows],
+        "faults": [row.faults or None for row in rows],
     }
     for name in (*FILLABLE, *SCORE_COLUMNS):
         columns[name] = [row.values.get(name) for row in rows]
@@ -283,14 +393,11 @@ def _views(value: object) -> tuple[float | None, str | None]:
     return (None, "unreadable_views") if unreadable else (number, None)
 
 
-#: How the columns of `landed` that are no text are read.
-_CONVERTERS = {
-    "label": vote_of,
-    "groups": names_of,
-    "views": _views,
-    "prob": number_of,
-    "flagged": vote_of,
-}
+#: How the columns of `landed` that are no text and no vote are read.
+_CONVERTERS = {"groups": names_of, "views": _views, "prob": probability_of}
+#: Those that are a vote.
+_VOTES = ("label", "flagged")
+_ANY = Vocabulary()
 #: Their problems that name a column.
 _PROBLEMS = {
     ("prob", "unreadable_number"): "unreadable_probability",
@@ -298,23 +405,25 @@ _PROBLEMS = {
 }
 
 
-def convert(name: str, value: object) -> tuple[Any, str | None]:
+def convert(name: str, value: object, vocabulary: Vocabulary = _ANY) -> tuple[Any, str | None]:
     """Return `value` converted for column `name` of `landed`, and its problem or None.
 
     >>> convert("label", "1"), convert("label", "maybe")
     ((1, None), (None, 'unreadable_label'))
     >>> convert("comment_id", 17), convert("comment_id", "")
     (('17', None), (None, None))
-    >>> convert("prob", "0.25"), convert("prob", "0,25"), convert("flagged", "true")
+    >>> convert("prob", "0,25"), convert("prob", "high"), convert("flagged", "true")
     ((0.25, None), (None, 'unreadable_probability'), (True, None))
     """
     if value is None:
         return None, None
+    if name in _VOTES:
+        vote, problem = vote_of(value, vocabulary)
+        found = vote == 1 if name == "flagged" and vote is not None else vote
+        return found, problem and _PROBLEMS.get((name, problem), problem)
     if name not in _CONVERTERS:
         text, problem = text_of(value)
         # A blank text is named by validation; of any other column it is the null of a CSV file.
         return (text if text or name == "text" else None), problem
     converted, problem = _CONVERTERS[name](value)
-    if name == "flagged" and converted is not None:
-        converted = converted == 1
     return converted, problem and _PROBLEMS.get((name, problem), problem)

@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -44,6 +44,7 @@ class Sample:
     #: The source, for messages; no secrets.
     where: str
     names: Sequence[str]
+    #: Those that are alike in every value, once.
     rows: Sequence[Mapping[str, Any]]
 
 
@@ -100,7 +101,7 @@ class FileData:
             require_header(names, str(path), rows)
         if not rows:
             raise SourceError(self._why_no_row(len(names)))
-        return Sample(where=self.path, names=names, rows=rows)
+        return Sample(where=self.path, names=names, rows=_unlike(rows))
 
     def _records(self, account: Account | None = None) -> Iterator[tuple[Path, Record]]:
         for path, rows in sampled(self.files, _ROWS):
@@ -166,7 +167,7 @@ class TableData:
         with _connected(self.url) as connection:
             names = [str(column["name"]) for column in inspect(connection).get_columns(self.table)]
             rows = [dict(row) for row in connection.execute(first).mappings()]
-        return Sample(where=f"table {self.table}", names=names, rows=rows)
+        return Sample(where=f"table {self.table}", names=names, rows=_unlike(rows))
 
     def size(self) -> int:
         """Return how many rows the table has."""
@@ -256,6 +257,10 @@ def _comparison(dialect: str, column: str, times: Times) -> tuple[str, str, str]
     raise SourceError(
         f"{dialect} cannot compare the times in {column}; make a view with a column of real times"
     )
+
+
+def _unlike(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [*{repr(row): row for row in rows}.values()]
 
 
 def _by_day(files: Sequence[Path]) -> str | None:

@@ -133,22 +133,29 @@ def _delimited(rows: Rows, header: Sequence[str] | None, account: Account) -> It
 
     A record with a wrong number of fields or damaged quotation marks is a `malformed_record`, one
     with a quotation mark that swallows others an `unclosed_quote`; reading resumes on the next
-    line. Blank lines and repetitions of the header are left out.
+    line. Blank lines and further headers are left out; a header in another order, as of a file
+    that was appended, holds from there on.
     """
     names = unique_names(header) if header else []
+    known: set[str] = set()
 
-    def named(fields: list[str]) -> bool:
-        return unique_names([fields[0].lstrip("\ufeff"), *fields[1:]]) == names
+    def renamed(fields: list[str]) -> list[str] | None:
+        found = unique_names([fields[0].lstrip("\ufeff"), *fields[1:]])
+        return found if known == {*found} else None
 
-    last: str | None = None
     for line, size, fields, raw, problem in rows:
         account.read += size
         if size > 1:
             account.count("continued", size - 1)
-        if fields and len(fields) == len(names) and not (fields[-1] == last and named(fields)):
-            yield Record(line=line, values=dict(zip(names, fields, strict=True)))
-        elif fields and len(fields) == len(names or fields):
-            names, last = names or unique_names(fields), fields[-1]
+        if fields and len(fields) == len(names):
+            if fields[-1] in known and (again := renamed(fields)):
+                names = again
+                account.count("header")
+            else:
+                yield Record(line=line, values=dict(zip(names, fields, strict=True)))
+        elif fields and not names:
+            names = unique_names(fields)
+            known = {*names}
             account.count("header")
         elif fields == [] or not raw.strip():
             account.count("header" if raw.strip() else "blank_line")  # a line sep=;

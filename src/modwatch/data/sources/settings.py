@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from modwatch.data.sources.files import FileSource
     from modwatch.data.sources.landing import OwnScores
     from modwatch.data.sources.sql import SqlSource
+    from modwatch.data.sources.values import Vocabulary
 
 #: Settings of a source that are not fields of it.
-_OWN = ("own_scores", "own_threshold", "own_model_version")
+_OWN = ("own_scores", "own_threshold", "own_model_version", "values", "missing", "abstain")
 _FORM = {"encoding", "delimiter", "quoting", "escape"}
 
 _Delimiter = Annotated[str, AfterValidator(lambda given: "\t" if given == "tab" else given)]
@@ -37,6 +38,22 @@ class _RecordSettings(SourceSettings):
         default_factory=dict,
         description="The source's name of each Modwatch column that it names differently, as "
         'JSON; `""` leaves a column out',
+    )
+    values: tuple[str, ...] = Field(
+        (),
+        description="Meaning of labels, votes and decisions that are words, as JSON: "
+        '`["removed=toxic", "kept=other"]`; default: 1, true, yes and the like',
+    )
+    missing: tuple[str, ...] = Field(
+        (), description="Words for no label, besides `NA`, `null` and blanks, as JSON"
+    )
+    abstain: tuple[str, ...] = Field(
+        (), description="Words of people who did not judge, such as `unsure`, as JSON"
+    )
+    deleted_texts: tuple[str, ...] = Field(
+        (),
+        description="Texts that stand for a deleted comment, such as `[deleted]`, as JSON: these "
+        "rows are left out and counted",
     )
     votes: tuple[str, ...] = Field(
         (),
@@ -75,6 +92,11 @@ class _RecordSettings(SourceSettings):
             return None
         return OwnScores(threshold=self.own_threshold, model_version=self.own_model_version)
 
+    def _vocabulary(self) -> "Vocabulary":
+        from modwatch.data.sources.values import Vocabulary
+
+        return Vocabulary.of(self.values, self.abstain, self.missing)
+
 
 class FileSourceSettings(_RecordSettings):
     """Comments in files."""
@@ -100,8 +122,8 @@ class FileSourceSettings(_RecordSettings):
     )
     generate_ids: bool = Field(
         False,
-        description="The files have no ids: an id is a hash of file name, line and values; rows "
-        "that are added above others change their ids",
+        description="The files have no ids: an id is a hash of all values of a row; without times "
+        "also of file name and line, so that rows added above others change their ids",
     )
     day: str | None = Field(
         None,
@@ -117,7 +139,13 @@ class FileSourceSettings(_RecordSettings):
 
         given = self.model_dump(exclude={"kind", *_OWN, *_FORM})
         form = TextFormat(**self.model_dump(include=_FORM))
-        return FileSource(**given, form=form, own_scores=self._own_scores(), index=folder)
+        return FileSource(
+            **given,
+            form=form,
+            own_scores=self._own_scores(),
+            vocabulary=self._vocabulary(),
+            index=folder,
+        )
 
 
 class SqlSourceSettings(_RecordSettings):
@@ -140,4 +168,6 @@ class SqlSourceSettings(_RecordSettings):
 
         given = self.model_dump(exclude={"kind", "url", *_OWN})
         url = self.url.get_secret_value()
-        return SqlSource(url=url, **given, own_scores=self._own_scores())
+        return SqlSource(
+            url=url, **given, own_scores=self._own_scores(), vocabulary=self._vocabulary()
+        )

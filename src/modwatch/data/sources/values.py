@@ -7,18 +7,29 @@ the value and its problem: one of the two is None, and both are where a value is
 import datetime as dt
 import json
 import math
+import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from modwatch.common.errors import SourceError
+from modwatch.common.text import MISSING, folded
+
+#: A BCP 47 tag, or nothing.
+LANGUAGE = "(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})?"
 #: Words for a vote, in lower case.
 _VOTES = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "ja", "wahr"), 1),
     **dict.fromkeys(("0", "false", "f", "no", "n", "nein", "falsch"), 0),
 }
+#: Words for a missing label or number, as R, spreadsheets and databases write one.
+MISSING_WORDS = MISSING | {"na", "n/a", "#n/a"}
+#: A number with a decimal comma, and the sign of per cent.
+_COMMA, _PER_CENT = re.compile(r"[+-]?\d*,\d+(?=\s*%?$)"), re.compile(r"\s*%$")
 #: Floats from here on do not hold every whole number: ids would be rounded to others.
 _INEXACT = 2.0**53
 #: A missing value in a dump of MySQL or PostgreSQL.
@@ -104,17 +115,92 @@ def decodable(text: str) -> tuple[str, str | None]:
     return text, None
 
 
-def vote_of(value: object) -> tuple[int | None, str | None]:
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """What the words of labels, votes and decisions mean; the same for every kind of data.
+
+    Words are compared without regard to case, width and surrounding space. Where words for toxic or
+    other comments are named, every label must be one of the vocabulary.
+
+    >>> spanish = Vocabulary.of(["sí=toxic", "no=other"], abstain=["no sé"])
+    >>> [vote_of(word, spanish)[0] for word in ("SÍ", "no", "No sé", "NA")]
+    [1, 0, None, None]
+    >>> vote_of("yes", spanish)
+    (None, 'unreadable_label')
+    """
+
+    #: 1 for a word that means toxic, 0 for another one.
+    votes: Mapping[str, int] = field(default_factory=dict)
+    #: Words of people who do not judge. In order: the same vocabulary has the same `repr`.
+    abstain: tuple[str, ...] = ()
+    #: Words for a missing value.
+    missing: tuple[str, ...] = tuple(sorted(MISSING_WORDS))
+
+    @classmethod
+    def of(
+        cls, value: Iterable[str] = (), abstain: Iterable[str] = (), missing: Iterable[str] = ()
+    ) -> "Vocabulary":
+        """Return the vocabulary of `WORD=toxic` and `WORD=other`, and of other words.
+
+        Raises:
+            SourceError: a value has another meaning, or a word has two.
+        """
+        votes = dict[str, int]()
+        for pair in value:
+            word, _, meaning = pair.rpartition("=")
+            known = {"toxic": 1, "other": 0}.get(folded(meaning))
+            if not word or known is None:
+                raise SourceError(f"write WORD=toxic or WORD=other in place of {pair!r}")
+            if votes.setdefault(_word(word), known) != known:
+                raise SourceError(f"{word!r} means both toxic and other; name it once")
+        abstaining, absent = ({*map(_word, words)} for words in (abstain, missing))
+        if twice := votes.keys() & (abstaining | absent):
+            raise SourceError(f"{', '.join(sorted(twice))} is a vote and none; name it once")
+        missing_words = (MISSING_WORDS | absent) - votes.keys() - abstaining
+        return cls(
+            votes=votes, abstain=tuple(sorted(abstaining)), missing=tuple(sorted(missing_words))
+        )
+
+    def is_no_vote(self, value: object) -> bool:
+        """Return whether a value is missing, blank, or that of somebody who abstains."""
+        value = plain(value)
+        if value is None:
+            return True
+        if not isinstance(value, str):
+            return False
+        word = folded(value)
+        return not word or word in self.abstain or word in self.missing
+
+
+def _word(value: object) -> str:
+    """Return a label as it is compared; numbers by their value.
+
+    >>> _word("2.0"), _word(" Hate")
+    ('2', 'hate')
+    """
+    number, problem = number_of(value)
+    finite = problem is None and number is not None and math.isfinite(number)
+    text = text_of(number)[0] if finite else None
+    return folded(str(value) if text is None else text)
+
+
+_ANY = Vocabulary()
+
+
+def vote_of(value: object, vocabulary: Vocabulary = _ANY) -> tuple[int | None, str | None]:
     """Return a vote, 1 or 0, from a number, a truth value or a word; blank is missing.
 
     >>> vote_of("Yes"), vote_of(0.0), vote_of(b"\\x01"), vote_of(" "), vote_of(0.7)
     ((1, None), (0, None), (1, None), (None, None), (None, 'unreadable_label'))
     """
+    if vocabulary.is_no_vote(value):
+        return None, None
+    if vocabulary.votes:
+        vote = vocabulary.votes.get(_word(plain(value)))
+        return vote, "unreadable_label" if vote is None else None
     if isinstance(value, bytes) and value in (b"\x00", b"\x01"):  # a BIT of MySQL
         return value[0], None
     value = plain(value)
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None, None
     vote = _VOTES.get(str(value).strip().lower())
     if vote is None:
         number, _ = number_of(value)
@@ -152,6 +238,26 @@ def number_of(value: object) -> tuple[float | None, str | None]:
         except (ValueError, OverflowError):
             pass
     return None, "unreadable_number"
+
+
+def probability_of(value: object) -> tuple[float | None, str | None]:
+    """Return a probability, which may have a decimal comma or be in per cent with their sign.
+
+    >>> probability_of("0,25"), probability_of("25 %"), probability_of("12,5%"), probability_of(0.5)
+    ((0.25, None), (0.25, None), (0.125, None), (0.5, None))
+    >>> probability_of("n/a"), probability_of("high")
+    ((None, None), (None, 'unreadable_number'))
+    """
+    if not isinstance(value, str):
+        return number_of(value)
+    if folded(value) in MISSING_WORDS:
+        return None, None
+    written = value.strip()
+    if _COMMA.match(written):
+        written = written.replace(",", ".")
+    share = _PER_CENT.sub("", written)
+    number, problem = number_of(share)
+    return (number / 100 if number is not None and share != written else number), problem
 
 
 def names_of(value: object) -> tuple[list[str] | None, str | None]:

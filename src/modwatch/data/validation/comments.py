@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.schemas import COMMENTS, LANDED
 from modwatch.data.validation.expectations import CHUNK_ROWS, chunks, failing_rows, judged_day
-from modwatch.data.validation.ids import DuplicateTexts, IdIndex
+from modwatch.data.validation.ids import IdIndex
+from modwatch.data.validation.losses import Losses
 from modwatch.data.validation.own_expectations import TableCheck
 from modwatch.data.validation.profiles import (
     OPTIONAL_COLUMNS,
@@ -130,13 +131,13 @@ def validate_comments(
         landed(), rules, parameters, day=day, earlier_ids=earlier_ids, later_ids=later_ids
     )
     invalid = rows.invalid
-    texts = DuplicateTexts.find(rows.id_group, invalid.failing("duplicate_id"), invalid.reason == 0)
     table = TableCheck(
         rules=[rule for rule in (*rules, *expectations) if rule.batch == "comments"],
         parameters=parameters,
     )
-    columns = list(dict.fromkeys(["row", "text", *OPTIONAL_COLUMNS, *table.columns]))
-    again = _checked(texts.reading(landed(columns=columns)), invalid, table)
+    losses = Losses(invalid=invalid)
+    columns = dict.fromkeys([*losses.columns, "text", *OPTIONAL_COLUMNS, *table.columns])
+    again = _checked(losses.reading(landed(columns=[*columns])), invalid, table)
     profile = profile_comments(again, invalid)
     measures = _measures(profile, rows.schema_faults, trailing, bounds, elsewhere=elsewhere)
     if declared_empty_by:
@@ -152,8 +153,10 @@ def validate_comments(
     versions = rows.version[invalid.reason == 0]
     count = np.unique(versions).size
     measures["several_model_versions"] = Measure(value=count, observed=f"{count:,}")
+    measures |= _loss_measures(losses, profile.comments)
     profiled = {
         **{f"{mix}_divergence": measures[f"{mix}_shift"].value for mix in _COMPARED_MIXES},
+        **{name: measures[name].value for name in ("values_left_out", "concentrated_loss")},
         "ids_of_later_days": rows.later.total(),
     }
     frames = {
@@ -172,10 +175,11 @@ def validate_comments(
         valid=profile.comments,
         results=(
             *judged_day(rules, measures, parameters, frames),
-            *_with_texts(rows.results, texts),
+            *rows.results,
             *table.own_results(),
         ),
         quarantined=invalid.counts(),
+        left_out=dict(losses.faults.most_common()),
     )
     level = logging.INFO if result.status == "passed" else logging.WARNING
     log.log(level, result.summary, extra={"event": "comments_checked", "status": result.status})
@@ -281,8 +285,9 @@ def _check_rows(
     unreadable = facts["problem"] > 0
     reason = np.where(unreadable, facts["problem"], reason + len(problems) * (reason > 0))
     measures = {rule: Measure.from_count(failing[rule], judged[rule]) for rule in by_row}
+    invalid = InvalidRows(day=day, reason=reason.astype(np.int16), reasons=(*problems, *codes))
     return _Rows(
-        invalid=InvalidRows(day=day, reason=reason.astype(np.int16), reasons=(*problems, *codes)),
+        invalid=replace(invalid, conflict=_first_conflict(invalid, facts["id_group"])),
         results=tuple(rule.result(m, passed=m.value == 0) for rule, m in measures.items()),
         id_group=facts["id_group"],
         version=facts["version"],
@@ -439,13 +444,13 @@ def _checked(
         yield batch
 
 
-def _with_texts(results: Iterable[RuleResult], texts: DuplicateTexts) -> Iterator[RuleResult]:
-    """Yield the results, with how many duplicate ids have another text."""
-    for result in results:
-        if result.name == "duplicate_id" and (differ := texts.contradicting):
-            tail = f"{differ:,} with another text than the row that is kept"
-            result = replace(result, observed=f"{result.observed}, {tail}")
-        yield result
+def _first_conflict(invalid: InvalidRows, id_group: NDArray[np.int64]) -> tuple[int, ...]:
+    """Return the first row whose id another one keeps, and that one; nothing if there is none."""
+    rows = np.flatnonzero(invalid.failing("duplicate_id"))
+    if not rows.size:
+        return ()
+    keeper = np.flatnonzero((invalid.reason == 0) & (id_group == id_group[rows[0]]))
+    return int(rows[0]), int(keeper[0])
 
 
 def _measures(
@@ -496,6 +501,18 @@ def _measures(
             )
             for column in VALIDATED_COLUMNS
         },
+    }
+
+
+def _loss_measures(losses: Losses, comments: int) -> dict[str, Measure]:
+    """Return the measures of values that could not be read, and of rows that are of one kind."""
+    named = [f"{fault} {number:,}" for fault, number in losses.faults.most_common()]
+    found = losses.concentrated()
+    return {
+        "values_left_out": Measure(
+            value=losses.most_faults / max(comments, 1), observed=joined(named)
+        ),
+        "concentrated_loss": Measure(value=len(found), observed=joined(found)),
     }
 
 

@@ -1,10 +1,10 @@
-"""Comment ids of a day: which rows share one, and whether these contradict each other.
+"""Comment ids of a day: which rows share one.
 
 Ids are compared by a 64-bit hash first; only ids whose hashes agree are compared as strings. So a
 collision, even a deliberate one, costs time and never a valid row.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,56 +81,3 @@ def siphash(strings: pa.Array) -> NDArray[np.uint64]:
     """Return a hash of each string; there must be no null."""
     values = strings.to_numpy(zero_copy_only=False).astype(object)
     return pd.util.hash_array(values, categorize=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DuplicateTexts:
-    """K duplicate rows of a day of N, and the rows that keep their ids."""
-
-    #: (K,) int64: the duplicates, by their `row`.
-    duplicates: NDArray[np.int64]
-    #: (K,) int64: the row that keeps the id of each.
-    kept: NDArray[np.int64]
-    #: (N,) uint64: hashes of the texts of both, once they have been read; empty without duplicates.
-    hashes: NDArray[np.uint64]
-
-    @classmethod
-    def find(
-        cls, id_group: NDArray[np.int64], duplicate: NDArray[np.bool_], kept: NDArray[np.bool_]
-    ) -> "DuplicateTexts":
-        """Return the duplicates of a day; their texts have yet to be read.
-
-        >>> found = DuplicateTexts.find(
-        ...     np.array([0, 1, 0, 0]), np.array([0, 0, 1, 1], bool), np.array([1, 1, 0, 0], bool))
-        >>> day = pa.record_batch({"row": [3, 2, 1, 0], "text": ["new", "old", "b", "old"]})
-        >>> for _ in found.reading([day]): pass
-        >>> found.contradicting
-        1
-
-        Args:
-            id_group: (N,) equal for rows with the same id, from 0 to N.
-            duplicate: (N,) whether a row repeats the id of one that is kept.
-            kept: (N,) whether a row is kept; of each id with duplicates exactly one is.
-        """
-        keeper = np.zeros(len(id_group) + 1, np.int64)
-        keeper[id_group[kept]] = np.flatnonzero(kept)
-        rows = np.flatnonzero(duplicate)
-        hashes = np.zeros(len(id_group) if rows.size else 0, np.uint64)
-        return cls(duplicates=rows, kept=keeper[id_group[rows]], hashes=hashes)
-
-    def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, which have `row` and `text`, and keep the hashes of the texts."""
-        wanted = np.zeros(self.hashes.size, bool)
-        wanted[self.duplicates] = wanted[self.kept] = True
-        for batch in batches:
-            yield batch  # its reader checks that the rows are those of the day
-            if not wanted.size:
-                continue
-            rows = batch.column("row").to_numpy()
-            here = wanted[rows]
-            self.hashes[rows[here]] = siphash(batch.column("text").filter(pa.array(here)))
-
-    @property
-    def contradicting(self) -> int:
-        """How many duplicates have another text than the row that is kept."""
-        return int(np.count_nonzero(self.hashes[self.duplicates] != self.hashes[self.kept]))

@@ -94,6 +94,8 @@ _LONGEST = 200
 def load_expectations(path: Path) -> tuple[Rule, ...]:
     """Return the expectations of a file, each for the batch `comments` or `scores`.
 
+    Suites of Great Expectations before 1.0, which write `expectation_type`, are read, too.
+
     Raises:
         SettingsError: the file cannot be read, or an expectation cannot be evaluated on the day.
     """
@@ -111,16 +113,22 @@ def load_expectations(path: Path) -> tuple[Rule, ...]:
             f"{where} has no list `expectations`; save the suite as Great Expectations does: "
             "docs/validation.md"
         )
-    return tuple(
-        _rule(config, f"{where}, expectation {number}", path)
-        for number, config in enumerate(configs, start=1)
-    )
+    rules, faults = [], []
+    for number, config in enumerate(configs, start=1):
+        try:
+            rules.append(_rule(config, f"expectation {number}", path))
+        except SettingsError as exc:
+            faults.append(str(exc))
+    if faults:
+        raise SettingsError(f"{where}: {'; '.join(faults)}: docs/validation.md")
+    return tuple(rules)
 
 
 def _rule(config: Any, where: str, path: Path) -> Rule:
     """Return one expectation of the file as a rule."""
     _require(isinstance(config, dict), where, "is not an object; write `type` and `kwargs`")
-    name, kwargs = config.get("type"), config.get("kwargs", {})
+    name = config.get("type", config.get("expectation_type"))  # the latter before version 1.0
+    kwargs = config.get("kwargs", {})
     _require(
         name in SUPPORTED, where, f"has the type {name!r}, which is not supported; choose another"
     )
@@ -160,7 +168,7 @@ def _rule(config: Any, where: str, path: Path) -> Rule:
 
 def _require(condition: object, where: str, fault: str) -> None:
     if not condition:
-        raise SettingsError(f"{where} {fault}: docs/validation.md")
+        raise SettingsError(f"{where} {fault}")
 
 
 def _check_columns(rule: Rule, where: str) -> None:
@@ -197,7 +205,7 @@ def _check_arguments(rule: Rule, where: str) -> None:
         great_expectations().ExpectationSuite(name="own", expectations=[config])
     except Exception as exc:
         reason = str(exc).strip().splitlines()[-1].strip()
-        raise SettingsError(f"{where} has invalid kwargs ({reason}): docs/validation.md") from exc
+        raise SettingsError(f"{where} has invalid kwargs ({reason})") from exc
 
 
 def _parameters(kwargs: Any) -> list[str]:

@@ -6,7 +6,7 @@
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any, Literal, Self, get_args
 
@@ -80,6 +80,8 @@ class ValidationResult:
     results: tuple[RuleResult, ...]
     #: Quarantined rows by reason, which is the first rule that a row failed.
     quarantined: dict[str, int]
+    #: Valid rows without a value that could not be read, by optional column and reason.
+    left_out: dict[str, int] = field(default_factory=dict)
     #: Where the lines and records of the source ended; None: it was not kept.
     account: Account | None = None
 
@@ -200,6 +202,8 @@ class InvalidRows:
     #: (n,) int16 by `row`: 0 is valid, k stands for `reasons[k-1]`.
     reason: NDArray[np.int16]
     reasons: tuple[str, ...]
+    #: The first row with the id of another one, and other values, and that one; by `row`.
+    conflict: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:

@@ -110,21 +110,25 @@ def quarantined_rows(
 def first_origins(batches: Iterable[pa.RecordBatch], invalid: InvalidRows) -> dict[str, str]:
     """Return the origin of the first invalid row by reason, from batches with `row` and `origin`.
 
+    Where two rows have one id and other values, it is that of both.
+
     >>> invalid = InvalidRows(day=None, reason=np.array([0, 1]), reasons=("blank_text",))
     >>> first_origins([pa.record_batch({"row": [0, 1], "origin": ["f:2", "f:3"]})], invalid)
     {'blank_text': 'f:3'}
     """
     codes, rows = np.unique(invalid.reason, return_index=True)
     wanted = {
-        int(row): invalid.reasons[code - 1] for code, row in zip(codes, rows, strict=True) if code
+        invalid.reasons[code - 1]: int(row) for code, row in zip(codes, rows, strict=True) if code
     }
-    found: dict[str, str] = {}
+    origins: dict[int, str] = {}
     for batch in batches if wanted else ():
-        kept = batch.filter(
-            pc.is_in(batch.column("row"), pa.array([*wanted], batch.column("row").type))
-        )
+        asked = pa.array([*wanted.values(), *invalid.conflict], batch.column("row").type)
+        kept = batch.filter(pc.is_in(batch.column("row"), asked))
         pairs = zip(kept.column("row").to_pylist(), kept.column("origin").to_pylist(), strict=True)
-        found |= {wanted[row]: origin for row, origin in pairs}
+        origins |= dict(pairs)
+    found = {reason: origins[row] for reason, row in wanted.items()}
+    if invalid.conflict:
+        found["duplicate_id"] = " has the id of ".join(origins[row] for row in invalid.conflict)
     return found
 
 

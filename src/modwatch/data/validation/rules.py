@@ -61,6 +61,8 @@ class Thresholds:
     quarantined_warning: float = 0.02
     #: A larger share of quarantined rows fails the day.
     quarantined_critical: float = 0.2
+    #: A larger share of comments whose value of an optional column cannot be read is a warning.
+    left_out_warning: float = 0.02
     #: So many quarantined rows or unscored comments never fail the day while others are valid.
     tolerated_rows: int = 5
     #: Largest change of a column's share of missing values against the trailing days.
@@ -90,6 +92,7 @@ _SHARES = (
     "low_volume",
     "quarantined_warning",
     "quarantined_critical",
+    "left_out_warning",
     "missing_share_change",
     "language_shift",
     "unscored_critical",

@@ -4,9 +4,10 @@ A row is used, merged with an equal one, or left out; the account has the number
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from modwatch.data.sources.readers import (
     unique_names,
 )
 from modwatch.data.sources.timestamps import epoch_scale, read_moment
-from modwatch.data.sources.values import number_of, text_of
+from modwatch.data.sources.values import Vocabulary, number_of, text_of
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.divergence import intersections
 
@@ -80,6 +81,7 @@ def read_annotations(
     votes: Sequence[str] = (),
     header: Sequence[str] = (),
     encoding: str = "utf-8",
+    vocabulary: Vocabulary | None = None,
 ) -> AnnotationTable:
     """Return the annotations of a file, one from each row.
 
@@ -103,6 +105,7 @@ def read_annotations(
             a blank cell is no annotation.
         header: names of the columns of a text file without a first line of names; blank: unused.
         encoding: of a text file.
+        vocabulary: words that are no label; default: blanks, `NA`, `null` and the like.
 
     Raises:
         SourceError: the file cannot be read, a column is missing or contradicts itself, or the
@@ -127,8 +130,9 @@ def read_annotations(
     of_model = [n for n in present if n == names["prob"] or n.startswith(f"{names['prob']}_")]
     others, account = list(dict.fromkeys([*wanted, *of_model])), Account()
     records = read_records(path, form=form, header=header, account=account)
-    rows = _rows(records, names, votes, required if header else (), account)
-    frame = _frame(path, rows, others, account, rating=toxic_from is not None)
+    label = partial(label_of, rating=toxic_from is not None, vocabulary=vocabulary or Vocabulary())
+    rows = _rows(records, names, votes, required if header else (), account, label)
+    frame = _frame(path, rows, others, account, label)
     if header:
         frame = _without_header(path, frame, _REQUIRED[:: 2 if votes else 1], account)
     frame = _merged(path, frame, account)
@@ -189,6 +193,7 @@ def _rows(
     votes: Sequence[str],
     header: Sequence[str],
     account: Account,
+    label: Callable[[object], tuple[str | None, str | None]],
 ) -> Iterator[tuple[Record, list[Any]]]:
     """Yield item, annotator, label and time of each annotation, with its record."""
     for record in records:
@@ -200,7 +205,7 @@ def _rows(
         else:
             account.read += len(votes) - 1
             for vote in votes:
-                if label_of(value(vote))[1] == "no_label":
+                if label(value(vote))[1] == "no_label":
                     account.count("blank_cell")
                 else:
                     yield record, [value(names["item"]), vote, value(vote), value(names["time"])]
@@ -211,13 +216,12 @@ def _frame(
     rows: Iterable[tuple[Record, list[Any]]],
     others: Sequence[str],
     account: Account,
-    *,
-    rating: bool,
+    read: Callable[[object], tuple[str | None, str | None]],
 ) -> pd.DataFrame:
     """Return the rows that can be used: their lines, annotations, times, and other columns."""
     used = []
     for record, (*ids, label, time) in rows:
-        given = [*map(_id, ids), label_of(label, rating=rating), _time(time)]
+        given = [*map(_id, ids), read(label), _time(time)]
         more = [text_of(record.values.get(name)) for name in others]
         problems = [problem for _, problem in given]
         if problems[1] == "missing_id":

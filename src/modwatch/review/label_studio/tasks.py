@@ -51,7 +51,7 @@ class Task:
     opinions: tuple[Annotation, ...]
     #: The label of the ground truth, if there is one.
     answer: int | None
-    #: Number of cancelled annotations.
+    #: Number of cancelled and of empty annotations.
     cancelled: int
     #: Number of annotations that repeat the label of another one.
     repeated: int
@@ -161,7 +161,12 @@ def _task(number: int, task: object, day: dt.date | None, first_day: dt.date) ->
     if problem:
         raise _RefusedError(problem)
     annotations = [one if isinstance(one, dict) else {} for one in every]
-    kept = [one for one in annotations if one.get("was_cancelled") is not True]
+    # Whoever submits a task without choosing anything leaves an empty result.
+    kept = [
+        one
+        for one in annotations
+        if one.get("was_cancelled") is not True and one.get("result") != []
+    ]
     first = _distinct(kept)
     return Task(
         number=number,

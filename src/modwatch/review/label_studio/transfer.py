@@ -141,7 +141,7 @@ class Imported:
     labels: int
     #: New gold comments.
     gold: int
-    #: Cancelled annotations, which are ignored.
+    #: Cancelled and empty annotations, which are ignored.
     cancelled: int
     #: Annotations that repeat the label of the same person, or the ground truth.
     repeated: int

@@ -27,7 +27,7 @@ from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, text_problem
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.readers import Record, read_records, require_columns, table_columns
-from modwatch.data.sources.values import vote_of
+from modwatch.data.sources.values import Vocabulary, vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_COMMITMENT
@@ -63,7 +63,9 @@ class GoldComment:
     policy_code: str | None = field(default=None, repr=False)
 
 
-def gold_of(values: Mapping[str, Any]) -> tuple[GoldComment | None, str | None]:
+def gold_of(
+    values: Mapping[str, Any], vocabulary: Vocabulary | None = None
+) -> tuple[GoldComment | None, str | None]:
     """Return the gold comment of a record, whose `values` are named as its fields, and its problem.
 
     One of them is None; the problem is a key of `REASONS`. Other values are ignored.
@@ -74,7 +76,7 @@ def gold_of(values: Mapping[str, Any]) -> tuple[GoldComment | None, str | None]:
     (None, 'unreadable_label')
     """
     texts, problem = comment_of(values, "source", "policy_code")
-    label, unreadable = vote_of(values.get("label"))
+    label, unreadable = vote_of(values.get("label"), vocabulary or Vocabulary())
     problem = problem or unreadable or ("missing_label" if label is None else None)
     if problem is None and text_problem(texts["source"]):
         problem = "missing_source"
@@ -93,7 +95,9 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
         return len(_add_all(connection, records, "number", "the list", Account(read=len(records))))
 
 
-def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Account]:
+def add_gold_file(
+    engine: Engine, path: Path, form: TextFormat, vocabulary: Vocabulary | None = None
+) -> tuple[int, Account]:
     """Add the gold comments of a file, as `add_gold` does; return how many are new, and an account.
 
     The columns are named as the fields of `GoldComment`. Exact duplicates are merged. Raises
@@ -106,16 +110,22 @@ def add_gold_file(engine: Engine, path: Path, form: TextFormat) -> tuple[int, Ac
         require_columns(str(path), names, known)
     records = read_records(path, form=form, account=account)
     with engine.begin() as connection:
-        return len(_add_all(connection, records, "line", str(path), account)), account
+        added = _add_all(connection, records, "line", str(path), account, vocabulary)
+        return len(added), account
 
 
 def _add_all(
-    connection: Connection, records: Iterable[Record], unit: str, source: str, account: Account
+    connection: Connection,
+    records: Iterable[Record],
+    unit: str,
+    source: str,
+    account: Account,
+    vocabulary: Vocabulary | None = None,
 ) -> list[str]:
     """Add gold comments and record it; return the ids of the new ones."""
     added, seen = [], dict[str, GoldComment]()
     for record in records:
-        comment, problem = gold_of(record.values)
+        comment, problem = gold_of(record.values, vocabulary)
         place = record.problem or problem or "used"
         if comment is not None:
             first = seen.setdefault(comment.comment_id, comment)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from modwatch.common.text import id_problem, text_problem
-from modwatch.data.sources.values import text_of
+from modwatch.data.sources.values import LANGUAGE, text_of
 
 #: Why records of files are refused.
 REASONS: Mapping[str, str] = {
@@ -12,6 +12,7 @@ REASONS: Mapping[str, str] = {
     "unclosed_quote": "a quotation mark is not closed",
     "missing_id": "the id is missing or has no visible character",
     "long_id": "the id is too long",
+    "rounded_id": "the id was rounded by a spreadsheet: export the ids as text",
     "blank_text": "the text is missing or has no visible character",
     "long_text": "a text is too long",
     "nul_byte": "a text contains NUL",
@@ -32,9 +33,6 @@ REASONS: Mapping[str, str] = {
     "other_label": "another label of the same person was imported before",
     "other_gold": "the comment is already gold with another text or label: retire it first",
 }
-
-#: As the validation rule `malformed_language` has it.
-LANGUAGE = r"^(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})?\Z"
 
 
 def comment_of(
@@ -57,6 +55,6 @@ def comment_of(
         text_problem(texts["text"]),
         # The others may be blank.
         *(text_problem(f"{texts[name] or ''}.") for name in names[2:]),
-        None if re.match(LANGUAGE, texts["language"] or "") else "malformed_language",
+        None if re.fullmatch(LANGUAGE, texts["language"] or "") else "malformed_language",
     ]
     return texts, next(filter(None, problems), None)
