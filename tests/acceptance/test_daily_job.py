@@ -28,6 +28,7 @@ from modwatch.audits import files
 from modwatch.common.addresses import day_url
 from modwatch.common.errors import StackError
 from modwatch.installation.resources import open_resources
+from modwatch.installation.stack.commands import daily_job
 from modwatch.monitoring.incidents.actions import history, open_incidents
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.days import read_days
@@ -68,6 +69,15 @@ def test_a_day_succeeds_and_the_next_is_refused(job):
             assert job.decisions == sum(copied) + connection.scalar(text(settled))
         assert all(copied)
         assert verify_log(resources.database).problems == ()
+
+
+def test_when_the_next_day_runs_is_told(job):
+    told = daily_job(job.demo.settings)
+    assert re.search(r"score_comments +next run on \d{4}-\d\d-\d\d 00:00 UTC", told)
+    assert "unpause" not in told
+    assert job.client.next_run("enforce_retention") == "paused"
+    stopped = job.demo.settings.model_copy(update={"airflow_url": "http://127.0.0.1:9"})
+    assert "Airflow does not answer (ConnectError)" in daily_job(stopped)
 
 
 def test_one_comment_from_source_to_metric(job):

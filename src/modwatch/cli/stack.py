@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ from modwatch.settings.file import DEFAULT, VARIABLE, apply_settings_file
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
     from modwatch.installation.stack.record import StackFolder
+
+#: How old the last day of a source may be, so that new ones are to come.
+_FRESH = datetime.timedelta(days=2)
 
 
 @click.command()
@@ -80,21 +84,30 @@ def init(no_run: bool, **answers: Any) -> None:
     if len(orders) > 1:
         raise click.UsageError(f"{orders[1]}: not allowed with {orders[0]}")
     output = answers["output"]
-    chosen = write_settings(InitOptions(**answers))
+    days = write_settings(InitOptions(**answers))
     named = with_file(output)
     if no_run:
-        print(f"Next: {named}modwatch up --detach, {named}modwatch run day {chosen}")
+        print(f"Next: {named}modwatch up --detach, {named}modwatch run day {days[-1]}")
         return
-    question = f"Start everything and run {chosen}?"
+    several = f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else f"{days[0]}"
+    question = f"Start everything and run {several}?"
     answer = Dialogue(yes=answers["yes"]).ask(question, "yes", "--yes or --no-run")
     if answer[0] in "yY":
-        _run(output, chosen)
+        _run(output, days)
         print(f"\n`{named}modwatch down` stops everything, `{named}modwatch up` resumes.")
 
 
-def _run(path: Path, chosen: datetime.date) -> None:
-    """Start everything, train the offline model if nothing scores, and run a whole day."""
-    from modwatch.installation.stack.commands import pages, up_detached
+def _run(path: Path, days: Sequence[datetime.date]) -> None:
+    """Start everything, train the offline model if nothing scores, and run whole days in order.
+
+    Where the last of them is of these days, new ones run by themselves from then on.
+    """
+    from modwatch.installation.stack.commands import (
+        daily_job,
+        pages,
+        start_daily_job,
+        up_detached,
+    )
 
     os.environ[VARIABLE] = str(path.absolute())
     apply_settings_file(os.environ)
@@ -109,17 +122,25 @@ def _run(path: Path, chosen: datetime.date) -> None:
         train = [sys.executable, "-m", "modwatch", "train", "--data", "synthetic"]
         subprocess.run(train, check=True)
     try:
-        with open_resources() as resources:
-            for number, step in enumerate(daily.STEPS, start=1):
-                begun = time.monotonic()
-                result = step(resources, chosen)
-                took = time.monotonic() - begun
-                _show(f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)")
+        for number, day in enumerate(days, start=1):
+            _show(f"\n{day}, day {number} of {len(days)}:")
+            _run_day(day)
+        if days[-1] >= datetime.datetime.now(datetime.UTC).date() - _FRESH:
+            start_daily_job(settings)
     finally:  # everything runs, also if a step failed
-        _show(f"\n{pages(settings)}")
+        _show(f"\n{pages(settings)}\n{daily_job(settings)}")
     if sys.stdout.isatty() and {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         for url in (settings.console_url, settings.mlflow_url):
             webbrowser.open_new_tab(url)
+
+
+def _run_day(day: datetime.date) -> None:
+    with open_resources() as resources:
+        for number, step in enumerate(daily.STEPS, start=1):
+            begun = time.monotonic()
+            result = step(resources, day)
+            took = time.monotonic() - begun
+            _show(f"{number}/{len(daily.STEPS)} {step.__name__}: {result} ({took:.0f} s)")
 
 
 def _needs_model(settings: Settings) -> bool:
@@ -139,10 +160,10 @@ def _needs_model(settings: Settings) -> bool:
 def up(detach: bool) -> None:
     """Start PostgreSQL, MLflow, the console and Airflow in MODWATCH_HOME."""
     if detach:
-        from modwatch.installation.stack.commands import pages, up_detached
+        from modwatch.installation.stack.commands import daily_job, pages, up_detached
 
         up_detached(_folder(), show=_show)
-        _show(pages(load_settings()))
+        _show(f"{pages(load_settings())}\n{daily_job(load_settings())}")
     else:
         from modwatch.installation.stack.installation import up
 
@@ -159,14 +180,17 @@ def down() -> None:
 
 @click.command()
 def status() -> int:
-    """Show the parts of what `modwatch up` runs; exit status 1 unless all are ready."""
-    from modwatch.installation.stack.commands import describe, is_ready, pages
+    """Show the parts of what `modwatch up` runs, and when the next day runs.
+
+    The exit status is 1 unless all parts are ready.
+    """
+    from modwatch.installation.stack.commands import daily_job, describe, is_ready, pages
 
     folder = _folder()
     print(describe(folder))
     if not is_ready(folder):
         return 1
-    print(pages(load_settings()))
+    print(pages(load_settings()), daily_job(load_settings()), sep="\n")
     return 0
 
 

@@ -173,10 +173,15 @@ class _Reading:
     deleted: Sequence[str]
 
 
-def write_settings(options: InitOptions) -> datetime.date:
-    """Write a settings file for comments of a file, folder or database; return the day to run.
+#: Days of a source that are run at first, at most.
+_MOST_DAYS = 31
 
-    What the options leave open is asked on the terminal.
+
+def write_settings(options: InitOptions) -> list[datetime.date]:
+    """Write a settings file for comments of a file, folder or database; return the days to run.
+
+    What the options leave open is asked on the terminal. The days are those of files up to the last
+    complete one, in order, the newest `_MOST_DAYS`; of a database it is the last day alone.
 
     Raises:
         SettingsError: a question is open and cannot be asked, an answer is impossible, the
@@ -214,7 +219,9 @@ def write_settings(options: InitOptions) -> datetime.date:
     entries = _entries(source, min(days), options)
     write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
     print(f"\n{options.output} is written; {len(days)} days were found, the last is {max(days)}.")
-    return chosen
+    if options.day or not isinstance(data, FileData):
+        return [chosen]
+    return sorted(day for day in days if day <= chosen)[-_MOST_DAYS:]
 
 
 def _opened(source: Mapping[str, object]) -> FileSource | SqlSource:

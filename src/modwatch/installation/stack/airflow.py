@@ -231,6 +231,17 @@ class AirflowClient:
         """Unpause `dag_id`."""
         self._http.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
 
+    def next_run(self, dag_id: str) -> str:
+        """Return when a DAG runs next by its schedule, or that it is paused, in words."""
+        dag = self.get(f"/dags/{dag_id}")
+        if dag["is_paused"]:
+            return "paused"
+        due = dag["next_dagrun_run_after"]
+        if due is None:
+            return "runs when there is something to do"
+        moment = datetime.datetime.fromisoformat(due).astimezone(datetime.UTC)
+        return f"next run on {moment:%Y-%m-%d %H:%M} UTC"
+
     def backfill(self, dag_id: str, first: datetime.date, last: datetime.date) -> None:
         """Create a backfill with one run per day, `first` … `last`, one after the other."""
         answer = self._http.post(

@@ -7,11 +7,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import closing
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 
+import httpx
+
 from modwatch.common.errors import StackError
+from modwatch.common.installed import MEASURING, SCORING
+from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
 from modwatch.installation.stack.processes import counted, members, postgres_pid
 from modwatch.installation.stack.progress import USUAL_STOP, Wait
 from modwatch.installation.stack.record import PartState, StackFolder, already_runs, end_leftovers
@@ -97,6 +102,37 @@ def is_ready(folder: StackFolder) -> bool:
     if folder.supervisor() is None or record is None:
         return False
     return record.phase == "running" and all(part.state == "ready" for part in record.parts)
+
+
+def start_daily_job(settings: Settings) -> None:
+    """Let the DAGs of the daily job run by their schedule.
+
+    Raises:
+        StackError: Airflow has not parsed them.
+    """
+    with closing(_airflow(settings)) as client:
+        client.wait_for_dags({SCORING, MEASURING})
+        for dag in (SCORING, MEASURING):
+            client.unpause(dag)
+
+
+def daily_job(settings: Settings) -> str:
+    """Return when the DAGs of the daily job run next, one line each, and how paused ones start."""
+    try:
+        with closing(_airflow(settings)) as client:
+            states = {dag: client.next_run(dag) for dag in (SCORING, MEASURING)}
+    except httpx.HTTPError as exc:
+        return f"  daily job    Airflow does not answer ({type(exc).__name__})"
+    lines = [f"  {dag:<22} {state}" for dag, state in states.items()]
+    if "paused" in states.values():
+        start = " && ".join(f"modwatch airflow run dags unpause {dag}" for dag in states)
+        lines.append(f"  Every new day runs by itself after: {start}")
+    return "\n".join(lines)
+
+
+def _airflow(settings: Settings) -> AirflowClient:
+    folder = settings.home.resolve() / "airflow"
+    return AirflowClient(AirflowHome.create(folder, url=settings.airflow_url, database_url=""))
 
 
 def pages(settings: Settings) -> str:
