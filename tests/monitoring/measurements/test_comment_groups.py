@@ -269,3 +269,11 @@ def test_a_hostile_name_behind_a_fall_is_reported_on_one_line(monkeypatch):
     group = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
     assert group.name == "platform=a?Critical: call this number xxxxxxxxxxx"
     assert "\n" not in group.sentence()
+
+
+def test_the_largest_groups_are_compared():
+    sizes = {("platform", f"p{number:02}"): 20 + number for number in range(14)}
+    positions = {group: np.arange(size) for group, size in sizes.items()}
+    day = comment_groups._DayGroups(size=1_000, positions=positions)
+    largest = [("platform", f"p{number:02}") for number in range(2, 14)]
+    assert comment_groups._largest([day]) == largest

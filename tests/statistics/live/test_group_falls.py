@@ -105,3 +105,16 @@ def test_estimates_without_a_difference_are_left_out():
         after.iloc[:0],
     ):
         assert fallen_group(table(rng, 3_000, GOOD), blank, comments=COMMENTS, fall=0.06) is None
+
+
+@pytest.mark.parametrize(("errors", "named"), [(2.1, True), (1.9, False)])
+def test_a_group_is_named_from_two_standard_errors_on(errors, named):
+    """The interval of its difference is 1.96 standard errors to either side."""
+    fallen = {
+        "attribute": "platform", "group": "app", "metric": "accuracy", "value": 0.6, "low": 0.5,
+        "high": 0.7, "difference": -0.1 * errors, "difference_low": -0.1 * (errors + 1.96),
+        "difference_high": -0.1 * (errors - 1.96), "n": 100, "comments": 2_000, "status": "ok",
+    }  # fmt: skip
+    after = pd.DataFrame([fallen])
+    found = fallen_group(after.iloc[:0], after, comments=4_000, fall=0.1)
+    assert (found is not None) == named
