@@ -118,7 +118,7 @@ def test_lookers_on_see_the_queue_and_lease_nothing(client, engine, bearer, fill
     assert code((answer.status_code, answer.json())) == (403, "forbidden")
 
 
-def test_without_tables_it_lives_and_is_not_ready(client, path_server):
+def test_without_tables_it_lives_and_is_not_ready(client, path_server, caplog):
     assert client.get("/livez").json() == client.get("/readyz").json() == {"status": "ok"}
     bare = connect(path_server.url("without_tables"))
     with TestClient(create_app(bare)) as client:
@@ -126,6 +126,9 @@ def test_without_tables_it_lives_and_is_not_ready(client, path_server):
         assert client.get("/livez").status_code == 200
     bare.dispose()
     assert code((answer.status_code, answer.json())) == (503, "database_unavailable")
+    said = answer.json()["error"]["message"]
+    assert said == "the review database does not answer; try again in a moment"
+    assert [record.event for record in caplog.records] == ["database_unavailable"]  # the cause
 
 
 def test_a_sample_and_an_audit_cannot_be_left_out(client, engine, ann, bearer, new_item, day):

@@ -49,6 +49,12 @@ _RESPONSES: tuple[tuple[type[ModwatchError], int, str], ...] = (
 #: The framework's message names no remedy.
 _UNREADABLE = "the request body cannot be read; send it in UTF-8, in the documented format"
 
+#: What people read of a fault of the installation; the log has the cause.
+_MESSAGES = {
+    503: "the review database does not answer; try again in a moment",
+    500: "internal error; try again",
+}
+
 #: Limits on what a message about an invalid request repeats: clients choose number and names of the
 #: fields that they send.
 _MAX_PROBLEMS, _MAX_NAME = 10, 60
@@ -70,7 +76,11 @@ async def _modwatch_error(request: Request, error: Exception) -> Response:
         if isinstance(error, kind):
             wait = getattr(error, "retry_after", None)
             headers = {} if wait is None else {"Retry-After": str(wait)}
-            return _respond(request, status, code, str(error), headers)
+            message = str(error)
+            if status >= 500:  # it names paths, addresses and variables, for those who operate
+                logger.error(message, extra={"event": code})
+                message = _MESSAGES[status]
+            return _respond(request, status, code, message, headers)
     raise error
 
 
@@ -119,7 +129,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:
         "A request failed because of a bug in the console.",
         extra={"event": "console_defect", "path": request.url.path, "kind": type(error).__name__},
     )
-    return _respond(request, 500, "internal_error", "internal error; try again")
+    return _respond(request, 500, "internal_error", _MESSAGES[500])
 
 
 def _respond(

@@ -275,6 +275,15 @@ def test_nothing_is_lost_that_the_server_did_not_confirm(desk_of, queued, ann, b
     desk.page.context.unroute("**/items/5/decisions")
     desk.page.get_by_text("Nothing was lost").wait_for()
     desk.press("u").wait_for("comment 5").says("Undone")
+    # A database that is down is no empty queue.
+    desk.page.evaluate("sessionStorage.clear()")
+    desk.page.route("**/next", refusing({"status": 503, "json": {}}))
+    desk.page.reload()
+    wait_for_notice(desk, "Comments cannot be loaded at present")
+    assert not desk.page.get_by_text("Queue is empty").is_visible()
+    desk.page.unroute("**/next")
+    desk.page.locator(".sheet").wait_for()
+    assert not desk.page.locator("#offline").is_visible()
 
 
 def test_nothing_is_decided_in_the_name_of_someone_else(desk_of, queued, ann, ben, engine):

@@ -23,6 +23,7 @@ let unsent = []; // decisions without confirmation by the server
 const made = []; // decisions that can be undone, the latest last
 let shownAt = 0, readFor = 0, readSince = 0, filling = false, pollTimer = 0;
 let busy = true; // until the first card is visible
+let filled = true; // whether the server answered the last request for comments
 
 const recall = (name, other) => JSON.parse(sessionStorage.getItem(mine + name) ?? "null") ?? other;
 const keep = (name, value) => sessionStorage.setItem(mine + name, JSON.stringify(value));
@@ -38,7 +39,7 @@ function remember() {
 function show({ quietly = false } = {}) {
   const card = held[0];
   here.replaceChildren(...(card ? [card] : []));
-  empty.hidden = Boolean(card) || filling;
+  empty.hidden = Boolean(card) || filling || !filled;
   shownAt = performance.now();
   readFor = 0;
   readSince = shownAt;
@@ -65,8 +66,10 @@ const focusComment = () => $(".comment:not([inert]), .reveal", here)?.focus({ pr
 
 function showUnsent(over = false) {
   const waiting = unsent.filter((each) => each.tries).length;
-  offline.hidden = !waiting && !over;
-  offline.textContent = over ? messages.ended : messages.offline.replace("{n}", waiting);
+  const unloaded = !filled && !held.length;
+  offline.hidden = !waiting && !over && !unloaded;
+  offline.textContent = over ? messages.ended
+    : waiting ? messages.offline.replace("{n}", waiting) : messages.unloaded;
 }
 
 // ---- decisions
@@ -183,6 +186,7 @@ async function fill(remembered = [], own = 9) {
   clearTimeout(pollTimer);
   const answer = await post("next", { held: remembered, count: Math.max(0, count) });
   filling = false;
+  filled = Boolean(answer?.ok);
   const found = answer?.ok ? itemCards(await answer.text()) : [];
   answer?.headers.get("X-Modwatch-Counts")?.split(" ").forEach((n, place) => {
     $(["#waiting", "#leased"][place]).textContent = numbers.format(n);
@@ -193,7 +197,7 @@ async function fill(remembered = [], own = 9) {
   const rank = (card) => place.get(card.dataset.item) ?? own;
   held.sort((one, other) => rank(one) - rank(other));
   if (here.firstElementChild !== (held[0] ?? null)) show();
-  else empty.hidden = Boolean(held.length);
+  else empty.hidden = Boolean(held.length) || !filled;
   showUnsent(ended(answer));
   if (held.length < HELD) pollTimer = setTimeout(fill, answer?.ok ? POLL_MS : 3_000);
   remember();
