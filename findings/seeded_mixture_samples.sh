@@ -7,7 +7,7 @@
 #            promises reproducible results for an int.
 # Seen       Where eigenvalues of a covariance are equal, as of equally correlated errors of
 #            annotators, OpenBLAS's kernels for Nehalem, Haswell and SkylakeX give three samples that
-#            have nothing in common; a share estimated from 1,000 draws moves by several points. Both
+#            have nothing in common, as if the seed were another. Both
 #            functions colour normal numbers by a singular value decomposition, whose vectors are not
 #            unique there. `Generator.multivariate_normal(method="cholesky")` agrees to rounding.
 # Hurt       whoever publishes seeded simulations, bootstraps or audits that others verify on

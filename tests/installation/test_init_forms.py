@@ -774,3 +774,93 @@ def test_dates_of_eight_digits(name, form, init):
         pq.write_table(pa.Table.from_pylist(lines), name)
     assert "20260321-like" in init(name, *form)
     assert read_day()[1] == 30
+
+
+def with_column(name: str, values: list[str], rows: list[list[str]] = ROWS) -> str:
+    """Return ROWS as CSV with `;` between fields and one more column."""
+    rows = [[*row, value] for row, value in zip(rows, values, strict=True)]
+    return written(";", rows).replace("posted", f"posted;{name}", 1)
+
+
+def test_deleted_comments_are_left_out_and_counted(init):
+    deleted = ["[deleted]", "[removed]", "[ Removed by moderator ]"]
+    rows = [[row[0], deleted[n % 3], row[2]] if n < 27 else row for n, row in enumerate(ROWS)]
+    Path("a.csv").write_text(with_column("author", ["[deleted]"] * 30 + ["ada"] * 30, rows))
+    shown = init("a.csv")
+    assert "27 of 60 rows have the text [deleted] or [removed] or [ Removed by moderator ]" in shown
+    assert "27 more are deleted comments and are left out." in shown
+    found, valid = read_day()
+    assert (len(found), valid) == (33, 33)
+    assert {row["author_id"] for row in found} == {None, "ada"}
+    init("a.csv", "--deleted-text", "none")
+    assert len(read_day()[0]) == 60
+
+
+def test_a_sentence_that_repeats_is_told_and_not_printed(init):
+    rows = [[row[0], f"{MARK} was taken down", row[2]] if n < 9 else row
+            for n, row in enumerate(ROWS)]  # fmt: skip
+    Path("a.csv").write_text(written(rows=rows))
+    assert "9 of 60 rows have the same text; if it stands for deleted comments" in init("a.csv")
+    init("a.csv", "--deleted-text", f"{MARK} was taken down")
+    assert len(read_day()[0]) == 51
+
+
+SCORES = [f"{n / 61:.3f}" for n in range(60)]
+READ = {
+    "with blanks": [*SCORES[:55], "", "n/a", "NA", "null", " "],
+    "with commas": [score.replace(".", ",") for score in SCORES],
+    "in per cent": [f"{100 * float(score):.1f} %" for score in SCORES],
+}
+
+
+@pytest.mark.parametrize("form", READ)
+def test_scores_are_read_as_people_write_them(form, init):
+    Path("a.csv").write_text(with_column("Toxicity Score", READ[form]))
+    assert "  prob        from Toxicity Score\n" in init("a.csv")
+    found = [row["prob"] for row in read_day()[0]]
+    assert found[:55] == pytest.approx([float(score) for score in SCORES[:55]], abs=1e-3)
+    assert found.count(None) == 5 * (form == "with blanks")
+
+
+DOUBTED = {
+    "of the predicted class": ([f"{0.5 + n / 200:.3f}" for n in range(60)], "no number is under"),
+    "of another scale": ([f"{n}.5" for n in range(60)], "numbers from 0.5 to 59.5 are no prob"),
+    "mostly missing": (SCORES[:20] + [""] * 40, "40 of 60 rows have none"),
+}
+
+
+@pytest.mark.parametrize("kind", DOUBTED)
+def test_a_score_that_may_mean_something_else_is_left_out_with_the_reason(kind, init):
+    values, reason = DOUBTED[kind]
+    Path("a.csv").write_text(with_column("score", values))
+    shown = init("a.csv")
+    assert f"score: {reason}" in shown
+    assert "--own-scores score takes them" in shown
+    assert "prob" not in shown.split("Modwatch reads:")[1].split("Left out")[0]
+
+
+def test_labels_in_any_language_are_read_by_their_meaning(init):
+    """`no` is English, too: a half of the vocabulary would lose just the toxic comments."""
+    words = ["sí"] * 5 + ["no"] * 54 + ["no sé"]
+    Path("a.csv").write_text(with_column("label", words))
+    assert "6 of 60 rows have a label that is no vote; may need --value" in init("a.csv", status=1)
+    meaning = ("--value", "sí=toxic", "--value", "no=other", "--abstain", "no sé")
+    assert "The first 60 rows are valid.\n" in init("a.csv", *meaning)
+    labels = [row["label"] for row in read_day()[0]]
+    assert (labels.count(1), labels.count(0), labels.count(None)) == (5, 54, 1)
+
+
+def test_a_language_in_words_costs_no_comment(init):
+    Path("a.csv").write_text(with_column("language", ["English"] * 30 + ["en"] * 30))
+    shown = init("a.csv")
+    assert "language: malformed_language 30; used without the value" in shown
+    found, valid = read_day()
+    assert (valid, [row["language"] for row in found]) == (60, [None] * 30 + ["en"] * 30)
+
+
+def test_an_export_with_every_row_twice_is_read_once(init):
+    Path("a.csv").write_text(written(rows=ROWS * 3))
+    shown = init("a.csv")
+    assert "  comment_id  from id\n" in shown
+    assert "120 more repeat one of them in every value and count once." in shown
+    assert read_day()[1] == 60

@@ -63,6 +63,8 @@ _REQUIRED = {
 #: What comes first in the date of a format.
 _ORDERS = {"%d": "day", "%m": "month", "%y": "year"}
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
+#: Days of a source that are run at first, at most.
+_MOST_DAYS = 31
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,10 +173,6 @@ class _Reading:
     votes: Sequence[str]
     #: Texts that stand for a deleted comment.
     deleted: Sequence[str]
-
-
-#: Days of a source that are run at first, at most.
-_MOST_DAYS = 31
 
 
 def write_settings(options: InitOptions) -> list[datetime.date]:

@@ -46,9 +46,16 @@ SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "mo
 
 #: Different values of a score, at least, that tell which probability it is.
 _DISTINCT = 20
-#: What stands in the place of a deleted comment, how often at least, and the share of rows from
-#: which a sentence that repeats is told.
-_DELETED, _REPEATED, _OFTEN = re.compile(r"[\[<(]{1,2}[\w ]{3,30}[\])>]{1,2}"), 3, 0.02
+#: What stands in the place of a deleted comment: known words, since they are printed.
+_DELETED = re.compile(
+    r"(?i)[\[<(]{1,2} ?(comment |kommentar )?"
+    "(deleted|removed|erased|unavailable|gelöscht|entfernt|supprimé|effacé|eliminado|borrado|"
+    "rimosso|eliminato|removido|excluído|usunięty|usunięto|verwijderd|удалено|удалён)"
+    r"( by (the )?(user|author|moderator|mod|admin|reddit))? ?[\])>]{1,2}"
+)
+#: How often such a text occurs at least, and the share of rows from which another sentence that
+#: repeats is told.
+_REPEATED, _OFTEN = 3, 0.02
 #: Share of the values of a column that must be times.
 _MOST = 0.9
 #: So many times as many years or months make an order of day, month and year improbable.
@@ -217,8 +224,8 @@ def doubt(column: Column, rows: int) -> str | None:
 def deletions(texts: Sequence[object]) -> Counter[str]:
     """Return the texts that stand for deleted comments, with their number: words in brackets.
 
-    >>> deletions(["[deleted]"] * 3 + ["[laughs]", "fine"])
-    Counter({'[deleted]': 3})
+    >>> deletions(["[deleted]"] * 3 + ["[ Removed by moderator ]"] * 4 + ["[laughs]"] * 9)
+    Counter({'[ Removed by moderator ]': 4, '[deleted]': 3})
     """
     found = Counter(text for text in texts if isinstance(text, str) and _DELETED.fullmatch(text))
     return Counter({text: number for text, number in found.items() if number >= _REPEATED})

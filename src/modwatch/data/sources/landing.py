@@ -349,11 +349,12 @@ class MappedSource:
         unread, faults = moment.problem, []
         for name, column in names.items():
             values[name], problem = convert(name, record.get(column), self.vocabulary)
-            if problem and name in OPTIONAL:
-                faults.append(f"{name}: {problem}")
-            if name in OPTIONAL and (problem or self._is_deleted(values[name])):
+            if name not in OPTIONAL:
+                unread = unread or problem
+                continue
+            faults += [f"{name}: {problem}"] if problem else []
+            if problem or self._is_deleted(values[name]):
                 values[name] = None
-            unread = unread or problem if name not in OPTIONAL else unread
         if self.votes:
             votes = [vote_of(record.get(column), self.vocabulary) for column in self.votes]
             problem = next((problem for _, problem in votes if problem), None)
