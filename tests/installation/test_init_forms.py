@@ -824,7 +824,7 @@ def test_scores_are_read_as_people_write_them(form, init):
 
 DOUBTED = {
     "of the predicted class": ([f"{0.5 + n / 200:.3f}" for n in range(60)], "no number is under"),
-    "of another scale": ([f"{n}.5" for n in range(60)], "numbers from 0.5 to 59.5 are no prob"),
+    "in per cent": ([f"{n}.5" for n in range(60)], "numbers from 0.5 to 59.5, perhaps in per cent"),
     "mostly missing": (SCORES[:20] + [""] * 40, "40 of 60 rows have none"),
 }
 
@@ -837,6 +837,11 @@ def test_a_score_that_may_mean_something_else_is_left_out_with_the_reason(kind, 
     assert f"score: {reason}" in shown
     assert "--own-scores score takes them" in shown
     assert "prob" not in shown.split("Modwatch reads:")[1].split("Left out")[0]
+    if kind == "mostly missing":
+        return
+    init("a.csv", "--own-scores", "score")
+    first = next(row["prob"] for row in read_day()[0])
+    assert first == pytest.approx(float(values[0]) / (100 if kind == "in per cent" else 1))
 
 
 def test_labels_in_any_language_are_read_by_their_meaning(init):

@@ -21,6 +21,7 @@ from modwatch.data.sources.delimited import Dialect, TextFormat
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.inspection import (
     NAMES,
+    PER_CENT,
     Column,
     TimeFormat,
     deletions,
@@ -31,6 +32,7 @@ from modwatch.data.sources.inspection import (
     propose_score,
     repetition,
     shown_names,
+    usual_name,
 )
 from modwatch.data.sources.landing import FILLABLE, SCORE_COLUMNS
 from modwatch.data.sources.own_data import (
@@ -170,6 +172,8 @@ class _Reading:
     times: Times | None
     #: The source brings scores; otherwise a model scores.
     has_scores: bool
+    #: These are numbers up to 100.
+    in_per_cent: bool
     votes: Sequence[str]
     #: Texts that stand for a deleted comment.
     deleted: Sequence[str]
@@ -314,6 +318,7 @@ def _reading(
         columns=chosen,
         times=times,
         has_scores=score is not None,
+        in_per_cent=any(c.name == score and c.ends and c.ends[1] > 1 for c in columns),
         votes=votes,
         deleted=deleted,
     )
@@ -359,7 +364,7 @@ def _column(field: str, proposed: str | None, choices: Sequence[str], dialogue: 
 def _require_distinct(columns: Sequence[Column], shown: Mapping[str, str]) -> None:
     """Raise SettingsError for a column that is named like an id, and has the same one twice."""
     for column in columns:
-        if column.name.lower() in NAMES["comment_id"] and column.distinct < column.filled:
+        if usual_name(column.name) in NAMES["comment_id"] and column.distinct < column.filled:
             raise SettingsError(
                 f"{shown[column.name]} is no id: {column.filled:,} rows that differ have "
                 f"{column.distinct:,} values of it; correct the source, or add --column "
@@ -467,6 +472,7 @@ def _source_settings(
         "ABSTAIN": options.abstain or None,
         "DELETED_TEXTS": reading.deleted or None,
         "OWN_SCORES": reading.has_scores or None,
+        "OWN_SCALE": PER_CENT if reading.in_per_cent else None,
     }
     return {name: value for name, value in values.items() if value is not None}
 

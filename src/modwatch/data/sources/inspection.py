@@ -27,23 +27,31 @@ from modwatch.data.sources.values import (
     text_of,
 )
 
-#: Names under which sources have the columns of Modwatch, the clearest first.
+#: Names under which sources have the columns of Modwatch, the clearest first, without case, blanks
+#: and punctuation; also those of WordPress, Discourse, Reddit, YouTube, Zendesk and Mastodon.
 NAMES: Mapping[str, Sequence[str]] = {
-    "comment_id": ("comment_id", "commentid", "id", "_id", "uuid", "post_id", "message_id", "pk"),
-    "text": ("text", "comment_text", "comment", "body", "content", "message", "post", "comments"),
-    "created_at": ("created_at", "created", "timestamp", "created_utc", "posted_at", "posted",
-                   "published_at", "date", "datetime", "time", "ts"),
+    "comment_id": ("commentid", "id", "uuid", "postid", "messageid", "statusid", "pk"),
+    "text": ("text", "commenttext", "commentcontent", "textoriginal", "plainbody", "plaintext",
+             "rawmessage", "raw", "comment", "commentbody", "body", "content", "message", "post",
+             "comments", "fulltext", "textdisplay", "htmlbody", "cooked"),
+    "created_at": ("createdat", "created", "timestamp", "createdutc", "commentdategmt", "postedat",
+                   "posted", "publishedat", "createdate", "commentdate", "date", "datetime", "time",
+                   "ts"),
     "language": ("language", "lang", "locale"),
-    "author_id": ("author_id", "user_id", "userid", "author", "user", "account_id"),
-    "thread_id": ("thread_id", "thread", "topic_id", "article_id", "conversation_id", "parent_id"),
-    "parent_text": ("parent_text",),
-    "platform": ("platform", "site", "forum"),
-    "views": ("views", "view_count"),
+    "author_id": ("authorid", "userid", "author", "user", "accountid", "username", "authorname",
+                  "commentauthor", "authorchannelid", "authordisplayname", "account"),
+    "thread_id": ("threadid", "thread", "topicid", "articleid", "conversationid", "linkid",
+                  "commentpostid", "videoid", "ticketid", "discussionid", "parentid"),
+    "parent_text": ("parenttext",),
+    "platform": ("platform", "site", "forum", "subreddit"),
+    "views": ("views", "viewcount"),
 }  # fmt: skip
 #: Names of a column that may be a model's probability.
-SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicity_score", "model_score",
+SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicityscore", "modelscore",
                "prediction")  # fmt: skip
 
+#: The largest score in per cent.
+PER_CENT = 100
 #: Different values of a score, at least, that tell which probability it is.
 _DISTINCT = 20
 #: What stands in the place of a deleted comment: known words, since they are printed.
@@ -80,9 +88,11 @@ _DIGITS = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 _SHOWN = re.compile(r"(?=.{1,40}$)[\w.:/()°%#-]+( \(\W?\w{0,2}\))?")
 #: Names of columns in lower case, letters and digits only.
 _KNOWN = {
-    re.sub(r"[\W_]", "", name)
+    name.replace("_", "")
     for name in (*NAMES, *chain(*NAMES.values()), *SCORE_NAMES, "label", "groups", "flagged")
 }
+#: A tag of a text that is rendered.
+_TAG = re.compile(r"</?(p|br|a|div|span|blockquote)\b[^<>]*>")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +120,8 @@ class Column:
     mean_length: float
     #: Of a column of numbers, the smallest and the largest.
     ends: tuple[float, float] | None
+    #: Whether most of its texts have tags of HTML.
+    is_html: bool
     #: Ways in which all its times can be read: several if the order of day, month and year is open.
     formats: Sequence[TimeFormat]
 
@@ -151,12 +163,16 @@ def describe(columns: Sequence[Column], rows: int) -> str:
 def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
     """Return the column for each Modwatch column that the source seems to have.
 
-    Ids are mostly filled and distinct, texts are text, times are times. Without a name that tells,
-    the text is the longest column, and time and id are the only ones that can be.
+    Ids are mostly filled and distinct, texts are text, times are times. A text is not taken as it
+    is rendered where it is there without tags, too. Without a name that tells, the text is the
+    longest column, and time and id are the only ones that can be.
     """
+    named_texts = [c for c in columns if c.kind == "text" and usual_name(c.name) in NAMES["text"]]
+    rendered = {c.name for c in named_texts if c.is_html}
+    rendered = rendered if len(rendered) < len(named_texts) else set()
     fitting = {
         "comment_id": [c for c in columns if c.distinct >= _MOST * rows and c.kind != "time"],
-        "text": [c for c in columns if c.kind == "text"],
+        "text": [c for c in columns if c.kind == "text" and c.name not in rendered],
         "created_at": [c for c in columns if c.kind == "time"],
     }
     found: dict[str, str] = {}
@@ -183,10 +199,10 @@ def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
 def usual_name(name: str) -> str:
     """Return the name of a column as it is compared.
 
-    >>> usual_name("Created At"), usual_name("_id")
-    ('created_at', 'id')
+    >>> usual_name("Created At"), usual_name("createdAt"), usual_name("_id")
+    ('createdat', 'createdat', 'id')
     """
-    return re.sub(r"[\W_]+", "_", name.lower()).strip("_")
+    return re.sub(r"[\W_]", "", name.lower())
 
 
 def propose_score(columns: Sequence[Column], rows: int) -> str | None:
@@ -201,7 +217,7 @@ def propose_score(columns: Sequence[Column], rows: int) -> str | None:
 
 
 def doubt(column: Column, rows: int) -> str | None:
-    """Return why a column named like a score is no probability of toxic; None: it may be one.
+    """Return why a column named like a score may be no probability of toxic; None: nothing says so.
 
     >>> rows = [{"score": 0.5 + n / 50} for n in range(25)]
     >>> doubt(*look(rows, ["score"]), len(rows))
@@ -210,8 +226,10 @@ def doubt(column: Column, rows: int) -> str | None:
     if usual_name(column.name) not in SCORE_NAMES or column.ends is None:
         return None
     low, high = column.ends
-    if low < 0 or high > 1:
-        return f"numbers from {low:g} to {high:g} are no probabilities; divide them at the source"
+    if low < 0 or high > PER_CENT:  # such as the votes that a comment got
+        return None
+    if high > 1:
+        return f"numbers from {low:g} to {high:g}, perhaps in per cent"
     if 2 * column.filled < rows:
         return f"{rows - column.filled:,} of {rows:,} rows have none"
     if low >= 0.5 and column.distinct >= _DISTINCT:
@@ -388,6 +406,7 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
         filled=len(given),
         distinct=len(set(texts)),
         mean_length=sum(map(len, texts)) / max(len(texts), 1),
+        is_html=_mostly(_TAG.search(text) for text in texts),
         ends=(min(numbers), max(numbers)) if kind == "number" and numbers else None,
         formats=formats,
     )
@@ -483,4 +502,4 @@ def shown_names(names: Sequence[str]) -> list[str]:
 
 
 def _is_known(name: str) -> bool:
-    return re.sub(r"[\W_]", "", name.lower()) in _KNOWN
+    return usual_name(name) in _KNOWN

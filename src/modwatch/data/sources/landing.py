@@ -222,6 +222,8 @@ class OwnScores:
     threshold: float = 0.5
     #: Without a column `model_version`.
     model_version: str = "own"
+    #: What a score of certainly toxic is: 1, or 100 in per cent.
+    scale: float = 1
 
     def left_out(
         self, values: Mapping[str, Any], *, available: Collection[str]
@@ -363,6 +365,8 @@ class MappedSource:
         if values.get("platform") is None:
             values["platform"] = self.platform
         if self.own_scores is not None:
+            if values.get("prob") is not None:
+                values["prob"] /= self.own_scores.scale
             values |= self.own_scores.left_out(values, available=names)
         return LandedRow(
             origin=origin,

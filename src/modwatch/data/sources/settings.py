@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from modwatch.data.sources.values import Vocabulary
 
 #: Settings of a source that are not fields of it.
-_OWN = ("own_scores", "own_threshold", "own_model_version", "values", "missing", "abstain")
+_OWN = (
+    "own_scores",
+    "own_scale",
+    "own_threshold",
+    "own_model_version",
+    "values",
+    "missing",
+    "abstain",
+)
 _FORM = {"encoding", "delimiter", "quoting", "escape"}
 
 _Delimiter = Annotated[str, AfterValidator(lambda given: "\t" if given == "tab" else given)]
@@ -65,6 +73,11 @@ class _RecordSettings(SourceSettings):
         description="The source brings scores, in the columns `prob` and, as far as it has them, "
         "`model_version` and `flagged`; then no model scores its comments",
     )
+    own_scale: float = Field(
+        1,
+        gt=0,
+        description="Of a source of scores: the largest score; 100 where they are in per cent",
+    )
     own_threshold: float = Field(
         0.5,
         ge=0,
@@ -90,7 +103,11 @@ class _RecordSettings(SourceSettings):
 
         if not self.own_scores:
             return None
-        return OwnScores(threshold=self.own_threshold, model_version=self.own_model_version)
+        return OwnScores(
+            threshold=self.own_threshold,
+            model_version=self.own_model_version,
+            scale=self.own_scale,
+        )
 
     def _vocabulary(self) -> "Vocabulary":
         from modwatch.data.sources.values import Vocabulary
