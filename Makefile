@@ -71,7 +71,7 @@ lint-imports:
 
 soak: export OMP_NUM_THREADS := 1
 soak: install
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist load -m soak
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder -m soak
 
 unit-tests:
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -q \

@@ -213,7 +213,7 @@ def test_killed_within_a_write_of_delta(name, steps, tmp_path):
 @pytest.mark.parametrize("name", STEPS)
 def test_killed_early_and_late(name, steps, tmp_path):
     step = steps[name]
-    home = copied(name, step.before, tmp_path / f"{name}-whole")
+    home = copied(name, step.before, tmp_path / f"{name}-sweep")
     traces = run(step.arguments, home.env).traces
     for share in EARLY_AND_LATE:
         killed_at(max(1, round(share * traces)), step, tmp_path)
