@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
     from modwatch.installation.stack.record import StackFolder
 
-#: How old the last day of a source may be, so that new ones are to come.
-_FRESH = datetime.timedelta(days=2)
+#: How old the last day of a source is where new ones come: an older export would be missed at once.
+_FRESH = datetime.timedelta(days=1)
 
 
 @click.command()
@@ -100,7 +100,7 @@ def init(no_run: bool, **answers: Any) -> None:
 def _run(path: Path, days: Sequence[datetime.date]) -> None:
     """Start everything, train the offline model if nothing scores, and run whole days in order.
 
-    Where the last of them is of these days, new ones run by themselves from then on.
+    Where the last of them is yesterday, new ones run by themselves from then on.
     """
     from modwatch.installation.stack.commands import (
         daily_job,
