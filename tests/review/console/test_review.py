@@ -128,7 +128,8 @@ def test_without_tables_it_lives_and_is_not_ready(client, path_server, caplog):
     assert code((answer.status_code, answer.json())) == (503, "database_unavailable")
     said = answer.json()["error"]["message"]
     assert said == "the review database does not answer; try again in a moment"
-    assert [record.event for record in caplog.records] == ["database_unavailable"]  # the cause
+    events = [getattr(record, "event", None) for record in caplog.records]
+    assert "database_unavailable" in events  # the log has the cause
 
 
 def test_a_sample_and_an_audit_cannot_be_left_out(client, engine, ann, bearer, new_item, day):

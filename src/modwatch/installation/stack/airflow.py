@@ -238,7 +238,7 @@ class AirflowClient:
             return "paused"
         due = dag["next_dagrun_run_after"]
         if due is None:
-            return "runs when there is something to do"
+            return "no run is planned by time"
         moment = datetime.datetime.fromisoformat(due).astimezone(datetime.UTC)
         return f"next run on {moment:%Y-%m-%d %H:%M} UTC"
 

@@ -11,17 +11,18 @@ from contextlib import closing
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
-
-import httpx
+from typing import TYPE_CHECKING
 
 from modwatch.common.errors import StackError
 from modwatch.common.installed import MEASURING, SCORING
-from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
 from modwatch.installation.stack.processes import counted, members, postgres_pid
 from modwatch.installation.stack.progress import USUAL_STOP, Wait
 from modwatch.installation.stack.record import PartState, StackFolder, already_runs, end_leftovers
 from modwatch.monitoring.publishing.view import days_address
 from modwatch.settings import Settings
+
+if TYPE_CHECKING:
+    from modwatch.installation.stack.airflow import AirflowClient
 
 #: Seconds for everything to become ready, on a slow machine with an empty home.
 _START_SECONDS = 300
@@ -118,6 +119,8 @@ def start_daily_job(settings: Settings) -> None:
 
 def daily_job(settings: Settings) -> str:
     """Return when the DAGs of the daily job run next, one line each, and how paused ones start."""
+    import httpx
+
     try:
         with closing(_airflow(settings)) as client:
             states = {dag: client.next_run(dag) for dag in (SCORING, MEASURING)}
@@ -130,7 +133,9 @@ def daily_job(settings: Settings) -> str:
     return "\n".join(lines)
 
 
-def _airflow(settings: Settings) -> AirflowClient:
+def _airflow(settings: Settings) -> "AirflowClient":
+    from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
+
     folder = settings.home.resolve() / "airflow"
     return AirflowClient(AirflowHome.create(folder, url=settings.airflow_url, database_url=""))
 
