@@ -140,21 +140,18 @@ def distinct(rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]
     """
     seen: set[int] = set()
     for row in rows:
-        contents = _contents(row)
-        if contents in seen and row.values.get("comment_id") is not None:
+        # Of 64 bits, with a key of this process, of all but where the row is from.
+        values = (row.created_at, row.problem, *row.faults, *row.values.values())
+        try:
+            contents = hash(values)
+        except TypeError:  # a list of groups
+            contents = hash(repr(values))
+        if contents not in seen:
+            seen.add(contents)
+        elif row.values.get("comment_id") is not None:
             account.count("repeated", where=row.origin)
             continue
-        seen.add(contents)
         yield row
-
-
-def _contents(row: LandedRow) -> int:
-    """Return a hash of 64 bits, with a key of this process, of all but where a row is from."""
-    values = (row.created_at, row.problem, *row.faults, *row.values.values())
-    try:
-        return hash(values)
-    except TypeError:  # a list of groups
-        return hash(repr(values))
 
 
 def counted(batches: Iterable[pa.RecordBatch], account: Account | None) -> Iterator[pa.RecordBatch]:
@@ -292,8 +289,11 @@ class MappedSource:
         account = account or Account()
         return batches(day, self.undeleted(self._rows(day, account), account), account)
 
-    def undeleted(self, rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]:
-        """Yield the rows but those whose text stands for a deleted comment, which are counted."""
+    def undeleted(self, rows: Iterable[LandedRow], account: Account) -> Iterable[LandedRow]:
+        """Return the rows but those whose text stands for a deleted comment, which are counted."""
+        return self._undeleted(rows, account) if self.deleted_texts else rows
+
+    def _undeleted(self, rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]:
         for row in rows:
             if row.values.get("text") in self.deleted_texts:
                 account.count("deleted", where=row.origin)
@@ -348,20 +348,22 @@ class MappedSource:
     ) -> LandedRow:
         """Return a record as a row; `names` are from `_source_columns`."""
         values: dict[str, Any] = {}
-        unread, faults = moment.problem, []
+        unread, faults, deleted = moment.problem, [], self.deleted_texts
         for name, column in names.items():
             values[name], problem = convert(name, record.get(column), self.vocabulary)
-            if name not in OPTIONAL:
+            if problem and name not in OPTIONAL:
                 unread = unread or problem
-                continue
-            faults += [f"{name}: {problem}"] if problem else []
-            if problem or self._is_deleted(values[name]):
+            elif problem:
+                values[name] = None
+                faults.append(f"{name}: {problem}")
+            elif deleted and name in OPTIONAL and values[name] in deleted:
                 values[name] = None
         if self.votes:
             votes = [vote_of(record.get(column), self.vocabulary) for column in self.votes]
             problem = next((problem for _, problem in votes if problem), None)
             values["label"] = None if problem else majority(vote for vote, _ in votes)[0]
-            faults += [f"label: {problem}"] if problem else []
+            if problem:
+                faults.append(f"label: {problem}")
         if values.get("platform") is None:
             values["platform"] = self.platform
         if self.own_scores is not None:
@@ -375,9 +377,6 @@ class MappedSource:
             problem=unread,
             faults=faults,
         )
-
-    def _is_deleted(self, value: object) -> bool:
-        return isinstance(value, str) and value in self.deleted_texts
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:
