@@ -869,3 +869,14 @@ def test_an_export_with_every_row_twice_is_read_once(init):
     assert "  comment_id  from id\n" in shown
     assert "120 more repeat one of them in every value and count once." in shown
     assert read_day()[1] == 60
+
+
+def test_a_row_of_another_day_with_the_same_id_is_named_with_its_line(init):
+    """Each day is tried at once: the rows are alike but for their day."""
+    twice = [ROWS[3][0], ROWS[3][1], ROWS[3][2].replace(f"{DAY}", "2026-03-12")]
+    blank = ["k99", " ", ROWS[0][2]]
+    Path("a.csv").write_text(written(rows=[*ROWS[:40], twice, *ROWS[40:], blank]))
+    shown = init("a.csv", "--column", "comment_id=id")
+    assert "Of the first 62 rows, 60 are valid; quarantined: 2" in shown
+    assert "duplicate_id 1 (first: a.csv, line 42 has the id of line 5)" in shown
+    assert "blank_text 1 (first: a.csv, line 63)" in shown

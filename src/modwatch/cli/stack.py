@@ -163,7 +163,8 @@ def up(detach: bool) -> None:
         from modwatch.installation.stack.commands import daily_job, pages, up_detached
 
         up_detached(_folder(), show=_show)
-        _show(f"{pages(load_settings())}\n{daily_job(load_settings())}")
+        settings = load_settings()
+        _show(f"{pages(settings)}\n{daily_job(settings)}")
     else:
         from modwatch.installation.stack.installation import up
 
@@ -190,7 +191,8 @@ def status() -> int:
     print(describe(folder))
     if not is_ready(folder):
         return 1
-    print(pages(load_settings()), daily_job(load_settings()), sep="\n")
+    settings = load_settings()
+    print(pages(settings), daily_job(settings), sep="\n")
     return 0
 
 

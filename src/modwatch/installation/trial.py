@@ -1,7 +1,7 @@
 """Validation of the first rows of a source in memory, before anything is installed."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,10 +12,10 @@ import pyarrow as pa
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.files import FileSource
-from modwatch.data.sources.landing import batches, distinct
+from modwatch.data.sources.landing import LandedRow, distinct, in_batches
 from modwatch.data.sources.sql import SqlSource
 from modwatch.data.validation.comments import validate_comments
-from modwatch.data.validation.result import percentage
+from modwatch.data.validation.result import InvalidRows, percentage
 from modwatch.data.validation.rules import Thresholds
 
 _ROWS = 1000
@@ -62,7 +62,7 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
         else replace(row, created_at=row.created_at + (day - days[row.origin]))
         for row in distinct(source.undeleted((row for _, row in found), account), account)
     ]
-    landed = list(batches(day, rows))
+    landed = list(in_batches(day, rows))
 
     def read(columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         return (batch.select(columns) if columns else batch for batch in landed)
@@ -88,8 +88,25 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
         return "\n".join([f"The first {len(rows):,} rows are valid.", *lost])
     lines = [
         f"Of the first {len(rows):,} rows, {len(rows) - invalid.count:,} are valid; quarantined: "
-        f"{invalid.count:,} ({percentage(invalid.count, len(rows))})"
+        f"{invalid.count:,} ({percentage(invalid.count, len(rows))})",
+        *_reasons(rows, invalid),
     ]
+    failed = {rule.name: rule for rule in validated.result.failed_of("day")}
+    if rule := failed.get("concentrated_loss"):
+        raise SourceError("\n".join([*lines, f"no settings are written: lost are {rule.observed}"]))
+    if rule := failed.get("quarantined_most"):
+        lines[0] = (
+            f"validation would fail, so no settings are written. {lines[0]}; a day may have "
+            f"{rule.allowed}"
+        )
+        raise SourceError("\n".join([*lines, "Correct the data, or add an option"]))
+    if rule := failed.get("quarantined_many"):
+        lines[0] += f". More than usual: {rule.allowed}"
+    return "\n".join([*lines, *lost])
+
+
+def _reasons(rows: Sequence[LandedRow], invalid: InvalidRows) -> Iterator[str]:
+    """Yield a line for each reason of a quarantine, with the first of its rows."""
     for reason, number in invalid.counts().items():
         name, _, line = rows[np.flatnonzero(invalid.failing(reason))[0]].origin.rpartition(":")
         if reason == "duplicate_id":
@@ -97,21 +114,7 @@ def try_source(source: FileSource | SqlSource, day: dt.date) -> str:
         options = _remedy(reason) if number > Thresholds().quarantined_warning * len(rows) else ""
         if reason == "malformed_record" and not name.lower().endswith((".csv", ".tsv", ".txt")):
             options = "; a text or id is a list, an object or a rounded number: export it as text"
-        lines.append(f"  {reason} {number:,} (first: {Path(name).name}, line {line}){options}")
-    failed = {rule.name: rule.allowed for rule in validated.result.failed_of("day")}
-    if lost_groups := [r for r in validated.result.failed if r.name == "concentrated_loss"]:
-        raise SourceError(
-            "\n".join([*lines, f"no settings are written: lost are {lost_groups[0].observed}"])
-        )
-    if allowed := failed.get("quarantined_most"):
-        lines[0] = (
-            f"validation would fail, so no settings are written. {lines[0]}; a day may have "
-            f"{allowed}"
-        )
-        raise SourceError("\n".join([*lines, "Correct the data, or add an option"]))
-    if allowed := failed.get("quarantined_many"):
-        lines[0] += f". More than usual: {allowed}"
-    return "\n".join([*lines, *lost])
+        yield f"  {reason} {number:,} (first: {Path(name).name}, line {line}){options}"
 
 
 def _remedy(reason: str) -> str:

@@ -19,13 +19,7 @@ from modwatch.data.sources.timestamps import (
     is_eight_digit_date,
     read_moment,
 )
-from modwatch.data.sources.values import (
-    Vocabulary,
-    number_of,
-    plain,
-    probability_of,
-    text_of,
-)
+from modwatch.data.sources.values import USUAL, number_of, plain, probability_of, text_of
 
 #: Names under which sources have the columns of Modwatch, the clearest first, without case, blanks
 #: and punctuation; also those of WordPress, Discourse, Reddit, YouTube, Zendesk and Mastodon.
@@ -388,7 +382,7 @@ def _mostly(facts: Iterable[object]) -> bool:
 
 
 def _column(name: str, values: Sequence[object], written: str | None = None) -> Column:
-    given = [value for value in map(plain, values) if not Vocabulary().is_no_vote(value)]
+    given = [value for value in map(plain, values) if not USUAL.is_no_vote(value)]
     texts = [str(text_of(value)[0]) for value in given]
     are_dates = any(isinstance(value, dt.date) for value in given)
     numbers = [number for value in given if (number := probability_of(value)[0]) is not None]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -171,8 +172,7 @@ class _Reading:
             _check(name, self.columns, table_columns(Path(source), form=form))
             records = read_records(Path(source), form=form, account=account)
         for record in records:
-            repeated = "repeated" if self._is_repeated(record.values) else None
-            place = record.problem or repeated or self._place(record.values)
+            place = record.problem or self._place(record.values)
             account.count(place, where=f"{name}, {'row' if is_url else 'line'} {record.line}")
         account.close(name)
         account.require_most(name, _REMEDIES)
@@ -183,17 +183,22 @@ class _Reading:
 
         Where no column besides those that are read could tell, rows alike are of several people.
         """
-        mine = self.columns
-        read = {mine.text, mine.label, *mine.votes, mine.comment_id, mine.language, mine.groups}
-        if values.keys() <= read:
+        if values.keys() <= self._read:
             return False
         row = hash(repr([*values.items()]))
         known = row in self.seen
         self.seen.add(row)
         return known
 
+    @cached_property
+    def _read(self) -> set[str | None]:
+        mine = self.columns
+        return {mine.text, mine.label, *mine.votes, mine.comment_id, mine.language, mine.groups}
+
     def _place(self, values: Mapping[Any, Any]) -> str:
         """Add a row to the comments; return its place in the account."""
+        if self._is_repeated(values):
+            return "repeated"
         columns = self.columns
         comment, problem = _comment(values, columns)
         comment_id, fault = text_of(values.get(columns.comment_id))

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from modwatch.common.text import folded, text_problem
-from modwatch.data.sources.values import Vocabulary, number_of, plain, text_of, vote_of
+from modwatch.data.sources.values import USUAL, Vocabulary, number_of, plain, text_of, vote_of
 
 #: Letters of other scripts that look like Latin ones.
 _LOOKALIKES = str.maketrans("авекмнорстухіѕјԁαβεικνορτυχ", "abekmhopctyxisjdabeikvoptux")
 
 
-_ANY = Vocabulary()
-
-
 def label_of(
-    value: object, *, rating: bool = False, vocabulary: Vocabulary = _ANY
+    value: object, *, rating: bool = False, vocabulary: Vocabulary = USUAL
 ) -> tuple[str | None, str | None]:
     """Return a label as text, and its problem; a `rating` is a number.
 

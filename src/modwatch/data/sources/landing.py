@@ -23,6 +23,7 @@ from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 from modwatch.data.sources.values import (
     LANGUAGE,
+    USUAL,
     Vocabulary,
     majority,
     names_of,
@@ -116,9 +117,14 @@ def batches(
 
     A row that repeats an earlier one is counted in `account` and left out; see `distinct`.
     """
+    return in_batches(day, distinct(rows, account or Account()))
+
+
+def in_batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]:
+    """Yield all of `rows` as `batches` does, also those that repeat another one."""
     pending: list[LandedRow] = []
     first, characters = 0, 0
-    for row in distinct(rows, account or Account()):
+    for row in rows:
         pending.append(row)
         characters += len(row.values.get("text") or "") + len(row.values.get("parent_text") or "")
         if len(pending) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
@@ -401,7 +407,6 @@ def _views(value: object) -> tuple[float | None, str | None]:
 _CONVERTERS = {"groups": names_of, "views": _views, "prob": probability_of}
 #: Those that are a vote.
 _VOTES = ("label", "flagged")
-_ANY = Vocabulary()
 #: Their problems that name a column.
 _PROBLEMS = {
     ("prob", "unreadable_number"): "unreadable_probability",
@@ -409,7 +414,7 @@ _PROBLEMS = {
 }
 
 
-def convert(name: str, value: object, vocabulary: Vocabulary = _ANY) -> tuple[Any, str | None]:
+def convert(name: str, value: object, vocabulary: Vocabulary = USUAL) -> tuple[Any, str | None]:
     """Return `value` converted for column `name` of `landed`, and its problem or None.
 
     >>> convert("label", "1"), convert("label", "maybe")

@@ -184,10 +184,11 @@ def _word(value: object) -> str:
     return folded(str(value) if text is None else text)
 
 
-_ANY = Vocabulary()
+#: Where nothing is named.
+USUAL = Vocabulary()
 
 
-def vote_of(value: object, vocabulary: Vocabulary = _ANY) -> tuple[int | None, str | None]:
+def vote_of(value: object, vocabulary: Vocabulary = USUAL) -> tuple[int | None, str | None]:
     """Return a vote, 1 or 0, from a number, a truth value or a word; blank is missing.
 
     >>> vote_of("Yes"), vote_of(0.0), vote_of(b"\\x01"), vote_of(" "), vote_of(0.7)

@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from scipy import special
 
 from modwatch.data.lake.schemas import LANDED
@@ -38,13 +41,11 @@ class Losses:
 
     def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches, and count their rows."""
-        kept = [self.invalid.reasons.index(name) + 1 for name in self._kept_elsewhere]
         schema = pa.schema([LANDED.field(name) for name in _READ])
         for batch in batches:
             yield batch
             valid = pa.array(is_valid(batch, self.invalid))
-            reasons = pa.array(self.invalid.reason[batch.column("row").to_numpy()])
-            lost = pc.invert(pc.or_(valid, pc.is_in(reasons, pa.array(kept, reasons.type))))
+            lost = pa.array(self._lost[batch.column("row").to_numpy()])
             columns = columns_of(batch, schema)
             self.faults.update(pc.list_flatten(columns["faults"].filter(valid)).to_pylist())
             for kind, names in _groups(columns).items():
@@ -52,9 +53,12 @@ class Losses:
                     for found in pc.value_counts(part.drop_null()).to_pylist():
                         counter[kind, found["values"]] += found["counts"]
 
-    @property
-    def _kept_elsewhere(self) -> list[str]:
-        return [name for name in _KEPT_ELSEWHERE if name in self.invalid.reasons]
+    @cached_property
+    def _lost(self) -> NDArray[np.bool_]:
+        """(n,) whether each row is lost."""
+        known = self.invalid.reasons
+        kept = [0, *(known.index(name) + 1 for name in _KEPT_ELSEWHERE if name in known)]
+        return np.isin(self.invalid.reason, kept, invert=True)
 
     @property
     def most_faults(self) -> int:
@@ -70,14 +74,10 @@ class Losses:
         Of k rows of a group, as many are lost by chance as of a binomial distribution with the
         day's share of lost rows.
         """
-        rows, lost = (
-            sum(n for (kind, _), n in counts.items() if kind == "day")
-            for counts in (self.rows, self.lost)
-        )
         found = []
         for group, number in self.lost.items():
             size = self.rows[group]
-            chance = special.bdtrc(number - 1, size, lost / rows) * len(self.rows)
+            chance = special.bdtrc(number - 1, size, self._lost.mean()) * len(self.rows)
             if number >= _MOST * size and chance < _CHANCE:
                 found.append(f"{percentage(number, size)} of {size:,} rows of {' '.join(group)}")
         return found
@@ -87,7 +87,6 @@ def _groups(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
     """Return the name of each row's group by kind; null where it has none."""
     hours = pc.hour(columns["created_at"]).cast(pa.string())
     return {
-        "day": pa.array([""] * len(columns["row"])),
         "language": columns["language"],
         "label": columns["label"].cast(pa.string()),
         "hour": pc.binary_join_element_wise(hours, "UTC", " "),

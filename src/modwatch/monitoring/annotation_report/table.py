@@ -29,7 +29,7 @@ from modwatch.data.sources.readers import (
     unique_names,
 )
 from modwatch.data.sources.timestamps import epoch_scale, read_moment
-from modwatch.data.sources.values import Vocabulary, number_of, text_of
+from modwatch.data.sources.values import USUAL, Vocabulary, number_of, text_of
 from modwatch.statistics.disagreement import Annotations
 from modwatch.statistics.divergence import intersections
 
@@ -81,7 +81,7 @@ def read_annotations(
     votes: Sequence[str] = (),
     header: Sequence[str] = (),
     encoding: str = "utf-8",
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary = USUAL,
 ) -> AnnotationTable:
     """Return the annotations of a file, one from each row.
 
@@ -130,7 +130,7 @@ def read_annotations(
     of_model = [n for n in present if n == names["prob"] or n.startswith(f"{names['prob']}_")]
     others, account = list(dict.fromkeys([*wanted, *of_model])), Account()
     records = read_records(path, form=form, header=header, account=account)
-    label = partial(label_of, rating=toxic_from is not None, vocabulary=vocabulary or Vocabulary())
+    label = partial(label_of, rating=toxic_from is not None, vocabulary=vocabulary)
     rows = _rows(records, names, votes, required if header else (), account, label)
     frame = _frame(path, rows, others, account, label)
     if header:

@@ -27,7 +27,7 @@ from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, text_problem
 from modwatch.data.sources.delimited import TextFormat
 from modwatch.data.sources.readers import Record, read_records, require_columns, table_columns
-from modwatch.data.sources.values import Vocabulary, vote_of
+from modwatch.data.sources.values import USUAL, Vocabulary, vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_COMMITMENT
@@ -64,7 +64,7 @@ class GoldComment:
 
 
 def gold_of(
-    values: Mapping[str, Any], vocabulary: Vocabulary | None = None
+    values: Mapping[str, Any], vocabulary: Vocabulary = USUAL
 ) -> tuple[GoldComment | None, str | None]:
     """Return the gold comment of a record, whose `values` are named as its fields, and its problem.
 
@@ -76,7 +76,7 @@ def gold_of(
     (None, 'unreadable_label')
     """
     texts, problem = comment_of(values, "source", "policy_code")
-    label, unreadable = vote_of(values.get("label"), vocabulary or Vocabulary())
+    label, unreadable = vote_of(values.get("label"), vocabulary)
     problem = problem or unreadable or ("missing_label" if label is None else None)
     if problem is None and text_problem(texts["source"]):
         problem = "missing_source"
@@ -96,7 +96,7 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
 
 
 def add_gold_file(
-    engine: Engine, path: Path, form: TextFormat, vocabulary: Vocabulary | None = None
+    engine: Engine, path: Path, form: TextFormat, vocabulary: Vocabulary = USUAL
 ) -> tuple[int, Account]:
     """Add the gold comments of a file, as `add_gold` does; return how many are new, and an account.
 
@@ -120,7 +120,7 @@ def _add_all(
     unit: str,
     source: str,
     account: Account,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary = USUAL,
 ) -> list[str]:
     """Add gold comments and record it; return the ids of the new ones."""
     added, seen = [], dict[str, GoldComment]()
