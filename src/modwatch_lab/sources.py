@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class ReplaySourceSettings(SourceSettings):
+class _LaboratorySettings(SourceSettings):
+    """What demonstration models are made for."""
+
+    @property
+    def invented(self) -> bool:
+        """Whether a demonstration model says something of its comments."""
+        return True
+
+
+class ReplaySourceSettings(_LaboratorySettings):
     """A labelled corpus, replayed over consecutive days."""
 
     kind: Literal["replay"] = "replay"
@@ -42,7 +51,7 @@ class ReplaySourceSettings(SourceSettings):
         return ReplaySource(corpus=corpus, first_day=self.first_day, days=self.days)
 
 
-class CommunitySourceSettings(SourceSettings):
+class CommunitySourceSettings(_LaboratorySettings):
     """The synthetic community."""
 
     kind: Literal["community"] = "community"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from audit_making import plan_of
 from lake_days import put_comments, put_scores
-from small_audits import REQUEST, plan_audit
+from small_audits import REMOVED, REQUEST, plan_audit
 from sqlalchemy import select
 
-from audits.dsa.half_year import cells
+from audits.dsa.half_year import audited, cells
 from installation import MONDAY, TUESDAY, Installation
 from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
 from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
@@ -56,7 +56,7 @@ def opened(queue_url, tmp_path, same_draws):
     home = Installation(values={"home": tmp_path, "database_url": queue_url})
     with open_resources(home.settings) as wiring:
         for day in (MONDAY, TUESDAY):
-            put_comments(wiring.lake, day, SIZE, language=TAGS * (SIZE // 10))
+            put_comments(wiring.lake, day, SIZE, language=TAGS * (SIZE // 10), **REMOVED)
             put_scores(wiring.lake, day, np.arange(SIZE, dtype=np.float32) / SIZE + 0.001)
         yield wiring
 
@@ -87,7 +87,7 @@ def whole(opened: Resources) -> Measures:
     )
 
 
-UNTOUCHED = Measures(comments=2 * SIZE, solely=SIZE)
+UNTOUCHED = Measures(comments=2 * SIZE, decided=2 * SIZE, solely=SIZE)
 
 
 def label_by(opened: Resources, name: str, judge: Callable[[str], int]) -> int:
@@ -98,7 +98,7 @@ def label_by(opened: Resources, name: str, judge: Callable[[str], int]) -> int:
 
 def test_what_no_one_reviewed_is_measured_by_automated_means_alone(opened):
     found = period_measures(small_plan(opened), opened.lake, opened.database)
-    row = Measures(comments=SIZE // 5, solely=SIZE // 10)
+    row = Measures(comments=SIZE // 5, decided=SIZE // 5, solely=SIZE // 10)
     assert found == {
         "": row + row,
         "FR": row,
@@ -114,7 +114,7 @@ def test_what_a_person_decided_is_theirs(opened, kind):
     """Two flagged and two unflagged comments, one of each against the rules."""
     enqueue(opened, *(item(comment, kind) for comment in ("c390", "c391", "c10", "c11")))
     label_by(opened, "ann", lambda comment: int(comment in ("c390", "c10")))
-    assert whole(opened) == Measures(comments=2 * SIZE, solely=SIZE - 2, not_solely=2, reviewed=4)
+    assert whole(opened) == replace(UNTOUCHED, solely=SIZE - 2, not_solely=2, reviewed=4)
 
 
 @pytest.mark.parametrize("kind", ["audit", "gold"])
@@ -231,5 +231,44 @@ def test_the_files_of_an_audit_hold_what_people_and_model_did(opened):
 
 def test_without_languages_all_are_of_none(opened):
     for day in (MONDAY, TUESDAY):
-        put_comments(opened.lake, day, SIZE)
+        put_comments(opened.lake, day, SIZE, **REMOVED)
     assert period_measures(small_plan(opened), opened.lake, opened.database) == {"": UNTOUCHED}
+
+
+def test_a_flag_is_no_measure(opened):
+    """Where the source brings no decisions, the file is empty and says why."""
+    for day in (MONDAY, TUESDAY):
+        put_comments(opened.lake, day, SIZE, language=TAGS * (SIZE // 10))
+    enqueue(opened, item(FLAGGED), item(UNFLAGGED))
+    label_by(opened, "ann", lambda comment: int(comment == FLAGGED))
+    measures = whole(opened)
+    assert measures == Measures(comments=2 * SIZE, not_solely=1, reviewed=2)
+    plan, result = audited()
+    rows = cells(automated_means_csv(automated_means(plan, result, {"de": measures}, service="A")))
+    assert not any(row["Value"] for row in rows.values())
+    reasons = {rows[scope, SOLELY]["Contextual Information"] for scope in ("Total number", "de")}
+    assert all("a flag of a model is no measure" in reason for reason in reasons)
+    assert b"no decisions of the service" in qualitative_csv(
+        qualitative(plan, result, {"de": measures}, service="A")
+    )
+
+
+def test_whose_measure_it_is_must_be_known(opened):
+    """Of persons, of nobody known, and of none: each counts as what the source says of it."""
+    takers = ["person", None, "model", "rule"] * (SIZE // 4)
+    decisions = ["limited"] * (SIZE // 2) + ["none"] * (SIZE // 4) + [None] * (SIZE // 4)
+    for day in (MONDAY, TUESDAY):
+        put_comments(opened.lake, day, SIZE, decision=decisions, decided_by=takers)
+    measures = whole(opened)
+    quarter = SIZE // 4
+    assert measures == Measures(
+        comments=8 * quarter, decided=6 * quarter, solely=2 * quarter, not_solely=quarter,
+        by_unknown=quarter,
+    )  # fmt: skip
+    plan, result = audited()
+    made = automated_means(plan, result, {"": measures}, service="A").scopes["Total number"]
+    assert f"does not say who took {quarter} measures" in made.solely.reason
+    known = replace(measures, by_unknown=0)
+    made = automated_means(plan, result, {"": known}, service="A").scopes["Total number"]
+    assert (made.solely, made.not_solely) == (2 * quarter, quarter)
+    assert f"The decisions on {2 * quarter} comments are unknown." in made.note

@@ -26,6 +26,11 @@ ADAPTIVE = replace(REQUEST, labels=160, second_stage_share=0.4)
 
 #: Comments of a day of the small lake.
 _DAY = 400
+#: What is flagged was removed, by the model or a rule.
+REMOVED = {
+    "decision": ["kept", "none"] * (_DAY // 4) + ["removed", "limited"] * (_DAY // 4),
+    "decided_by": ["model", "rule"] * (_DAY // 2),
+}
 
 
 def small_installation(folder: Path, database_url: str) -> Installation:
@@ -38,7 +43,7 @@ def make_small_home(folder: Path, database_url: str) -> Installation:
     home = small_installation(folder, database_url)
     with open_resources(home.settings) as opened:
         for day in (MONDAY, TUESDAY):
-            put_comments(opened.lake, day, _DAY, language=["de", "en"] * (_DAY // 2))
+            put_comments(opened.lake, day, _DAY, language=["de", "en"] * (_DAY // 2), **REMOVED)
             put_scores(opened.lake, day, np.arange(_DAY, dtype=np.float32) / _DAY + 0.001)
     return home
 

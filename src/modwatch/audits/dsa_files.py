@@ -1,9 +1,10 @@
 """What the EU's transparency reports ask for of the period of an audit: its measures.
 
-What counts as a measure: a comment of the period that the model flagged and on which no person
-decided, or one that a person decided in ordinary review to break the rules. Labels that
-people gave to measure the model or each other (audits, retests, gold, confirmations) decide
-nothing; see `review.outbox.decision_events`, which tells the platform of the same decisions.
+What counts as a measure: a comment of the period that the platform removed or limited and on which
+nobody decided in review, or one that a person decided in review to break the rules. A flag of
+a model is none. Labels that people gave to measure the model or each other (audits, retests, gold,
+confirmations) decide nothing; see `review.outbox.decision_events`, which tells the platform of the
+same decisions.
 """
 
 from datetime import date
@@ -15,7 +16,7 @@ from sqlalchemy import Engine
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import LABELS
+from modwatch.data.lake.schemas import LABELS, RESTRICTIONS
 from modwatch.review.log.labels import current_labels
 from modwatch.review.tables import ACTIONABLE_KINDS
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
@@ -39,27 +40,33 @@ def period_measures(plan: AuditPlan, lake: Lake, database: Engine) -> dict[str, 
 def _of_day(
     audit: str, planned: PopulationDay, lake: Lake, database: Engine
 ) -> dict[str, Measures]:
-    flagged = _flagged(lake, planned.day)
-    comments = lake.table("comments", planned.day, columns=["comment_id", "language"])
-    if (comments.num_rows, len(flagged)) != (planned.comments, planned.flagged):
+    flagged = lake.count("scores", planned.day, role="champion", flagged=True)
+    columns = ["comment_id", "language", "decision", "decided_by"]
+    comments = lake.table("comments", planned.day, columns=columns)
+    if (comments.num_rows, flagged) != (planned.comments, planned.flagged):
         raise AuditError(
-            f"audit {audit!r}: {planned.day} has {comments.num_rows} comments, {len(flagged)} of "
+            f"audit {audit!r}: {planned.day} has {comments.num_rows} comments, {flagged} of "
             f"them flagged; it was planned with {planned.comments} and {planned.flagged}. The "
             "comments or scores were changed since"
         )
-    ids = comments.column("comment_id")
+    ids, decision = comments.column("comment_id"), comments.column("decision")
     decided = _decided(database, planned.day)
     label = decided.column("label").take(pc.index_in(ids, decided.column("comment_id")))
     reviewed = pc.is_valid(label)
+    measure = pc.and_not(pc.is_in(decision, pa.array(RESTRICTIONS)), reviewed)
+    taker = pc.fill_null(comments.column("decided_by"), "")
+    by_person = pc.and_(measure, pc.equal(taker, "person"))
     rows = pa.table(
         {
             "tag": pc.fill_null(comments.column("language"), ""),
-            "solely": pc.and_not(pc.is_in(ids, flagged), reviewed),
-            "not_solely": pc.fill_null(pc.equal(label, 1), False),
+            "decided": pc.is_valid(decision),
+            "solely": pc.and_(measure, pc.is_in(taker, pa.array(["model", "rule"]))),
+            "not_solely": pc.or_(by_person, pc.fill_null(pc.equal(label, 1), False)),
+            "by_unknown": pc.and_(measure, pc.equal(taker, "")),
             "reviewed": reviewed,
         }
     )
-    names = ("solely", "not_solely", "reviewed")
+    names = rows.column_names[1:]
     counted = rows.group_by("tag").aggregate([*((name, "sum") for name in names), ("tag", "count")])
     return {
         row["tag"]: Measures(
@@ -67,13 +74,6 @@ def _of_day(
         )
         for row in counted.to_pylist()
     }
-
-
-def _flagged(lake: Lake, day: date) -> pa.ChunkedArray:
-    """Return the ids of the day's flagged comments."""
-    batches = lake.read("scores", day, columns=["comment_id", "flagged"], role="champion")
-    parts = [batch.filter(batch.column("flagged")).column("comment_id") for batch in batches]
-    return pa.chunked_array(parts, pa.string())
 
 
 def _decided(engine: Engine, day: date) -> pa.Table:

@@ -77,7 +77,8 @@ class Publication:
     earlier: Sequence[Document] = ()
     #: The other audits of days of the period, by name: cancelled ones, too.
     others: Sequence[OtherAudit] = ()
-    #: Measures of the period by language tag, "" for none; None without a service.
+    #: Measures of the period by language tag, "" for none; None without a service, and
+    #: of a demonstration model: then there are no files for transparency reports.
     measures: Mapping[str, Measures] | None = None
 
     def to_json(self) -> bytes:

@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from modwatch.audits import evidence, files, register, sources, verification
 from modwatch.audits.consistency import outcome_problems
 from modwatch.audits.descriptions import describe_days
+from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
@@ -40,6 +41,7 @@ from modwatch.audits.witnesses import WITNESSED, Witnesses
 from modwatch.common.errors import AuditCancelledError, AuditError, TimestampError
 from modwatch.common.installed import version
 from modwatch.common.text import folded
+from modwatch.data.lake.day_scores import DEMONSTRATION
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.witnesses import Authority, Newest, newest
@@ -291,11 +293,18 @@ class Audit:
             service=service,
             earlier=self._published_before(),
             others=[*self._of_same_days()],
-            measures=period_measures(self.plan, self.lake, self.database) if service else None,
+            measures=self._measures() if service else None,
         )
         content = published_files(self.plan, folder.result, self.chain, publication)
         self._record("published", content=content | {files.PUBLICATION: publication.to_json()})
         return files.REPORT
+
+    def _measures(self) -> dict[str, Measures] | None:
+        """Return the measures of the period; None where they mean nothing, and no file is made."""
+        if any(day.model_origin == DEMONSTRATION for day in self.plan.population):
+            _log.warning("No DSA files are written: %s.", DEMONSTRATION)
+            return None
+        return period_measures(self.plan, self.lake, self.database)
 
     def sign(self, key: Ed25519PrivateKey, *, actor: str) -> str:
         """Sign the last approval or result of `actor`, who holds `key`; return the file's name.

@@ -67,6 +67,10 @@ _FRESH = datetime.timedelta(days=1)
     votes=(str, "Columns with one vote each, with commas: the label is that of most votes."),
     timezone=(str, "IANA time zone of times without one; default: UTC."),
     platform=(str, "Name of your platform."),
+    decided_by=(
+        click.Choice(["model", "rule", "person"]),
+        "Who took the decisions of your platform that do not say.",
+    ),
     own_scores=(str, "Column with probabilities of a model of yours, or none; default: ask."),
     day=(
         day,

@@ -27,6 +27,11 @@ class SourceSettings(BaseModel):
         """Whether comments come with scores, so that no model scores them."""
         return False
 
+    @property
+    def invented(self) -> bool:
+        """Whether its comments are made up; of others, a demonstration model says nothing."""
+        return False
+
     def open(self, folder: Path | None = None, /) -> Any:
         """Return the source, a `modwatch.data.sources.landing.Source`.
 

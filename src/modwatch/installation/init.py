@@ -21,16 +21,10 @@ from modwatch.data.sources.delimited import Dialect, TextFormat
 from modwatch.data.sources.files import FileSource
 from modwatch.data.sources.inspection import (
     NAMES,
-    PER_CENT,
     Column,
     TimeFormat,
-    deletions,
     describe,
-    describe_choice,
     look,
-    propose,
-    propose_score,
-    repetition,
     shown_names,
     usual_name,
 )
@@ -45,6 +39,16 @@ from modwatch.data.sources.own_data import (
 )
 from modwatch.data.sources.readers import dialect_of
 from modwatch.data.sources.sql import SqlSource
+from modwatch.data.sources.values import Vocabulary
+from modwatch.installation.proposals import (
+    PER_CENT,
+    deletions,
+    describe_choice,
+    open_decisions,
+    propose,
+    propose_score,
+    repetition,
+)
 from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
 from modwatch.settings import EMBEDDED, Settings
@@ -101,6 +105,8 @@ class InitOptions:
     #: Texts that stand for a deleted comment; `none`: there is none.
     deleted_text: Sequence[str]
     platform: str | None
+    #: Who took the decisions that do not say.
+    decided_by: str | None
     #: Column of probabilities, or `none`.
     own_scores: str | None
     #: First day to run; of files without times, the day of all rows.
@@ -281,7 +287,8 @@ def _reading(
     usable = [column for column in columns if column.name in choices.values()]
     shown = {name: label for label, name in choices.items()}
     given = _given_columns(options.column, choices)
-    chosen = _with_defaults(propose(usable, rows) | given, FILLABLE, choices)
+    vocabulary = Vocabulary.of(options.value, options.abstain, options.missing)
+    chosen = _with_defaults(propose(usable, rows, vocabulary) | given, FILLABLE, choices)
     generated = {"comment_id"} if options.generate_ids else set()
     has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
     if has_day and "created_at" not in chosen:
@@ -312,6 +319,8 @@ def _reading(
     read = {**chosen, "created_at": name, **ballots}
     as_read = {field: column for field, column in read.items() if column}
     print(f"\n{describe_choice(as_read, usable, sample.names, rows)}")
+    for line in open_decisions(usable, chosen, vocabulary, decided_by=options.decided_by):
+        print(line)
     if generated:
         print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
     return _Reading(
@@ -465,6 +474,7 @@ def _source_settings(
         "TIMESTAMP_FORMAT": times and times.form.written,
         "ASSUME_TIMEZONE": times and times.zone,
         "PLATFORM": options.platform,
+        "DECIDED_BY": options.decided_by,
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,
         "VALUES": options.value or None,

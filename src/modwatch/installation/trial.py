@@ -30,8 +30,11 @@ _OPTIONS = {
     "unreadable_label": "--value WORD=toxic and --value WORD=other for each word, --abstain, "
     "--missing, --column label=COLUMN, --column label=none or --votes",
     "unreadable_views": "--column views=COLUMN or --column views=none",
-    "unreadable_decision": "--value WORD=toxic and --value WORD=other for each word, --column "
+    "unreadable_flag": "--value WORD=toxic and --value WORD=other for each word, --column "
     "flagged=COLUMN or --column flagged=none",
+    "unreadable_decision": "--value WORD=removed, WORD=limited or WORD=kept for each word, or "
+    "--abstain WORD for no decision",
+    "unreadable_decided_by": "--value WORD=model, WORD=rule or WORD=person for each word",
     **dict.fromkeys(("timestamp_without_zone", "time_outside_day"), "--timezone"),
     "duplicate_id": "--column comment_id=COLUMN; these rows have one id and other values",
     **dict.fromkeys(("missing_id", "long_id"), "--column comment_id=COLUMN or --generate-ids"),

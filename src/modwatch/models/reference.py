@@ -54,6 +54,11 @@ def held_out_profile(
     return replace(profile, comments=len(rows), categories=categories)
 
 
+def of_origin(origin: str) -> Profile | None:
+    """Return the reference of a model that says where it is from, if it does, and nothing else."""
+    return Profile(categories={ORIGIN: {origin: 1}}) if origin else None
+
+
 def to_json(profile: Profile) -> dict[str, Any]:
     """Return a profile of `held_out_profile` as plain JSON values.
 

@@ -207,7 +207,6 @@ def score_shard(
     source brought are taken as they are.
     """
     from modwatch.models.scoring.shards import (
-        OWN_COLUMNS,
         ScoresOnce,
         own_scores,
         score_rows,
@@ -217,7 +216,7 @@ def score_shard(
     columns = _scored_columns(resources, day)
 
     def scoring() -> Callable[["pa.RecordBatch"], "pa.RecordBatch"]:
-        if columns == OWN_COLUMNS:
+        if "prob" in columns:
             return partial(own_scores, day=day)
         return partial(score_rows, scorer=ScoresOnce(resources.scorer(model_version)), day=day)
 
@@ -583,23 +582,38 @@ def _own_version(resources: "Resources", day: datetime.date) -> str | None:
 
 def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ...]:
     """Return the columns of the day's comments that its scores are made from."""
-    from modwatch.models.scoring.shards import OWN_COLUMNS
+    from modwatch.models.scoring.shards import DECISION_COLUMNS, MODEL_COLUMNS, OWN_COLUMNS
 
-    return ("comment_id", "text") if _own_version(resources, day) is None else OWN_COLUMNS
+    columns = MODEL_COLUMNS if _own_version(resources, day) is None else OWN_COLUMNS
+    return (*columns, *(DECISION_COLUMNS if _has_decisions(resources, day) else ()))
+
+
+def _has_decisions(resources: "Resources", day: datetime.date) -> bool:
+    """Return whether the platform brought decisions on the day's comments."""
+    batches = resources.lake.read("comments", day, columns=["decision"])
+    return any(batch.column(0).null_count < len(batch) for batch in batches)
 
 
 def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | None:
     """Keep the reference that the model of the staged scores brings; return its version.
 
-    None: nothing is staged. Scores of the source have no model that could bring one.
+    None: nothing is staged. Scores of the source have no model that could bring one. Where the
+    platform decides, its share of restricted comments is not that of the model's flags.
     """
+    from modwatch.data.lake.day_scores import DEMONSTRATION, ORIGIN
     from modwatch.data.validation.profiles import profile_rows
+    from modwatch.models.reference import INVENTED, of_origin
 
-    lake = resources.lake
+    lake, source = resources.lake, resources.settings.source
     staged = lake.read("staged_scores", day, columns=["model_version"])
     version = next((batch.column(0)[0].as_py() for batch in staged if len(batch)), None)
     own = _own_version(resources, day) is not None
     brought = None if version is None or own else resources.model_reference(version)
+    origin = "" if brought is None else next(iter(brought.categories.get(ORIGIN, ())), "")
+    if origin == INVENTED and not (source and source.invented):
+        brought = of_origin(DEMONSTRATION)
+    elif brought is not None and _has_decisions(resources, day):
+        brought = of_origin(origin)
     rows = [] if brought is None else [profile_rows(day, brought)]
     lake.replace("model_references", day, rows)
     return version

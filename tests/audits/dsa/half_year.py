@@ -22,11 +22,11 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "dsa"
 
 #: Of the made-up comments: 1,714 or so in each of de, en, fr, and the rest in none.
 MEASURES = {
-    "": Measures(comments=858, solely=20, not_solely=4, reviewed=9),
-    "de": Measures(comments=1714, solely=40, not_solely=10, reviewed=30),
-    "en": Measures(comments=1714, solely=41, not_solely=11, reviewed=31),
-    "fr": Measures(comments=1694, solely=42, not_solely=12, reviewed=32),
-    "nb": Measures(comments=20, solely=5, not_solely=1, reviewed=3),
+    "": Measures(comments=858, decided=858, solely=20, not_solely=4, reviewed=9),
+    "de": Measures(comments=1714, decided=1714, solely=40, not_solely=10, reviewed=30),
+    "en": Measures(comments=1714, decided=1714, solely=41, not_solely=11, reviewed=31),
+    "fr": Measures(comments=1694, decided=1694, solely=42, not_solely=12, reviewed=32),
+    "nb": Measures(comments=20, decided=20, solely=5, not_solely=1, reviewed=3),
 }
 
 

@@ -73,10 +73,10 @@ def test_of_a_language_its_domain_is_reported_where_the_labels_suffice():
     ("measures", "scope", "reason"),
     [
         (MEASURES, "bg", "no comments of the period are known to be in this language"),
-        (MEASURES | {"bg": Measures(comments=49)}, "bg", "fewer than 50 comments"),
-        (MEASURES | {"bg": Measures(comments=50)}, "bg", "the audit has no estimates"),
-        (MEASURES | {"de-AT": Measures(comments=1)}, "de", "2 different tags"),
-        ({"": Measures(comments=9)}, "de", "the language of the comments is unknown"),
+        (MEASURES | {"bg": Measures(comments=49, decided=49)}, "bg", "fewer than 50 comments"),
+        (MEASURES | {"bg": Measures(comments=50, decided=50)}, "bg", "the audit has no estimates"),
+        (MEASURES | {"de-AT": Measures(comments=1, decided=1)}, "de", "2 different tags"),
+        ({"": Measures(comments=9, decided=9)}, "de", "the language of the comments is unknown"),
         (MEASURES, NAM_TOTAL, "does not process notices"),
     ],
 )
@@ -181,6 +181,7 @@ def measures(draw: st.DrawFn) -> Measures:
     solely, not_solely, rest = (draw(st.integers(0, 10**9)) for _ in range(3))
     return Measures(
         comments=solely + not_solely + rest,
+        decided=solely + not_solely + rest,
         solely=solely,
         not_solely=not_solely,
         reviewed=not_solely,

@@ -6,7 +6,7 @@ which Modwatch does not process.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any
 
@@ -33,6 +33,11 @@ from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
+#: Why there are no measures where the source of the comments brings no decisions.
+NO_DECISIONS = (
+    "the measures are unknown: the source of the comments brings no decisions of the service, and "
+    "a flag of a model is no measure"
+)
 _NO_NOTICES = "the audited software does not process notices"
 _INVERSION = (
     "confidence interval by test inversion, allowing for violations that the score does not detect"
@@ -66,11 +71,15 @@ class Measures:
     """How comments of a period were moderated; all fields are numbers of comments."""
 
     comments: int = 0
-    #: Flagged, without a decision by a person.
+    #: With a decision of the platform that is known, if only that it did nothing.
+    decided: int = 0
+    #: Removed or limited by a model or rule.
     solely: int = 0
-    #: Decided by a person to violate the rules, flagged or not.
+    #: Removed or limited by a person, or decided in review to violate the rules.
     not_solely: int = 0
-    #: Decided by a person.
+    #: Removed or limited by nobody knows whom.
+    by_unknown: int = 0
+    #: Decided by a person in review, whose decision stands in place of an earlier one.
     reviewed: int = 0
 
     def __add__(self, other: "Measures") -> "Measures":
@@ -109,7 +118,9 @@ def automated_means(
     method = _method(plan.rule, corrected="label_errors" in result)
     rates = _rates(result["figures"], plan.rule.level, method)
     total = sum(measures.values(), Measures())
-    note = " ".join([_left_out(measures), *others]).strip()
+    undecided = total.comments - total.decided
+    unknown = f"The decisions on {undecided} comments are unknown." if undecided else ""
+    note = " ".join(filter(None, [_left_out(measures), unknown, *others]))
     remark = f"{note} Measures after notices or orders are unknown and not included."
     return AutomatedMeans(
         service=service,
@@ -122,7 +133,11 @@ def automated_means(
             OWN_INITIATIVE: _scope(total, rates, note),
             NAM_TOTAL: ScopeValues.missing(_NO_NOTICES),
             NAM_TRUSTED_FLAGGER: ScopeValues.missing(_NO_NOTICES),
-            **_languages(result["domains"], measures, plan.rule.level, method),
+            **(
+                _languages(result["domains"], measures, plan.rule.level, method)
+                if total.decided or not total.comments
+                else dict.fromkeys(LANGUAGES, ScopeValues.missing(NO_DECISIONS))
+            ),
         },
     )
 
@@ -183,6 +198,14 @@ def _rates(figures: Any, level: float, method: str) -> dict[str, Rate | Missing]
 
 
 def _scope(measures: Measures, rates: dict[str, Rate | Missing], note: str) -> ScopeValues:
+    """Return a scope; without values where it is not known what is a measure, or whose it is."""
+    reason = ""
+    if measures.comments and not measures.decided:
+        reason = NO_DECISIONS
+    elif measures.by_unknown:
+        reason = f"the source of the comments does not say who took {measures.by_unknown} measures"
+    if reason:
+        return replace(ScopeValues.missing(reason), note=note)
     return ScopeValues(solely=measures.solely, not_solely=measures.not_solely, note=note, **rates)
 
 
@@ -264,8 +287,8 @@ def qualitative(
         end=plan.last,
         description=(
             f"A statistical model, version {plan.model}, scores each comment from 0 to 1 "
-            f"automatically. {_flagged(plan.threshold)} People "
-            "review some of the comments; their decision replaces that of the model."
+            f"automatically. {_flagged(plan.threshold)} {_decided(measures)} People "
+            "review some of the comments; their decision replaces an automated one."
         ),
         accuracy=" ".join([*_accuracy(plan, result), *others]),
         purposes=(
@@ -275,6 +298,16 @@ def qualitative(
         ),
         safeguards=" ".join(_safeguards(plan, result, measures)),
     )
+
+
+def _decided(measures: Mapping[str, Measures]) -> str:
+    """Return in a sentence what the automated decisions are."""
+    if any(part.decided for part in measures.values()):
+        return (
+            "The automated decisions are those of the service, by a model or a rule; where a "
+            "person decided, or the decision is unknown, the flag."
+        )
+    return f"{NO_DECISIONS[0].upper()}{NO_DECISIONS[1:]}; rates below are those of flags."
 
 
 def _flagged(threshold: float | None) -> str:

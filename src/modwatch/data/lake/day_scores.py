@@ -14,6 +14,9 @@ from modwatch.data.lake.delta import Lake
 #: The feature of a model's reference that names its origin, if that must be known.
 ORIGIN = "origin"
 
+#: That of the demonstration model on a day of comments that nobody invented.
+DEMONSTRATION = "demonstration model: figures mean nothing"
+
 #: Numbers (N,) from 0 of the values of an attribute.
 Codes = NDArray[np.int16]
 
@@ -90,6 +93,12 @@ def attribute_codes(
     found = np.zeros(len(scores.comment_id), np.int16)
     found[place[place >= 0]] = codes[place >= 0]
     return found
+
+
+def demonstrations(lake: Lake, first: datetime.date, last: datetime.date) -> set[datetime.date]:
+    """Return the days from `first` to `last` whose figures mean nothing: DEMONSTRATION."""
+    rows = lake.rows_between("model_references", first, last, ["dt", "category"])
+    return {row["dt"] for row in rows if row["category"] == DEMONSTRATION}
 
 
 def model_origin(lake: Lake, day: datetime.date) -> str:

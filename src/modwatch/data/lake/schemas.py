@@ -22,13 +22,20 @@ def _table(*columns: pa.Field | tuple[str, pa.DataType]) -> pa.Schema:
     return pa.schema([*_required(pa.date32(), "dt"), *columns])
 
 
+#: The decisions that are measures.
+RESTRICTIONS = ("removed", "limited")
+
 #: Columns of a comment besides its text. Only replayed corpora and the synthetic community have a
-#: `label`; scoring and routing do not read it.
+#: `label`; scoring and routing do not read it. `decision` is what the platform did: removed |
+#: limited | kept, or none where it has decisions and none of the comment; `decided_by`: model |
+#: rule | person.
 _CONTEXT = [
     *_columns(pa.string(), "platform", "thread_id", "parent_text", "language", "author_id"),
     pa.field("groups", pa.list_(pa.string())),
     pa.field("label", pa.int8()),
     pa.field("views", pa.float64()),
+    *_columns(pa.string(), "decision", "decided_by"),
+    pa.field("decided_at", _UTC),
 ]
 
 #: The score of a source that brings scores: its probability, the version that gave it, and the
@@ -93,8 +100,8 @@ QUARANTINE = _table(*_required(pa.string(), "stage", "rule"), *_SOURCE_ROW)
 
 #: One prediction. `prob` is the posterior mean of p(y=1|x); `uncertainty` is p(1−p), or 0.25 where
 #: the model read only a part of the comment (`cut`); `model_variance` is Var_W p(y=1|x,W);
-#: `flagged` is the automated decision: prob > threshold of that model version, or the decision that
-#: the source brought, and then `threshold` is null.
+#: `flagged` is the automated decision: prob > threshold of that model version, or what the source
+#: brought of that day, a decision of the platform or a flag, and then `threshold` is null.
 SCORES = _table(
     *_required(pa.string(), "comment_id", "model_version"),
     *_required(pa.string(), "role"),  # champion | challenger

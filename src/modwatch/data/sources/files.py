@@ -64,7 +64,7 @@ class FileSource(MappedSource):
 
     Rows that cannot be read are returned with `problem` set: `malformed_record` (its raw text
     in `text`), `undecodable_text`, `unreadable_timestamp`, `timestamp_without_zone`,
-    `unreadable_probability`, `unreadable_decision`. An empty file is an empty day.
+    `unreadable_probability`, `unreadable_flag`. An empty file is an empty day.
 
     What each file holds is kept in the folder `index`: a day reads only the files that hold it, and
     those that are new or have changed. A file that cannot be read is the fault of its days: those

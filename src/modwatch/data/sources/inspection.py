@@ -19,7 +19,13 @@ from modwatch.data.sources.timestamps import (
     is_eight_digit_date,
     read_moment,
 )
-from modwatch.data.sources.values import USUAL, number_of, plain, probability_of, text_of
+from modwatch.data.sources.values import (
+    USUAL,
+    number_of,
+    plain,
+    probability_of,
+    text_of,
+)
 
 #: Names under which sources have the columns of Modwatch, the clearest first, without case, blanks
 #: and punctuation; also those of WordPress, Discourse, Reddit, YouTube, Zendesk and Mastodon.
@@ -39,31 +45,21 @@ NAMES: Mapping[str, Sequence[str]] = {
     "parent_text": ("parenttext",),
     "platform": ("platform", "site", "forum", "subreddit"),
     "views": ("views", "viewcount"),
+    "decision": ("decision", "moderationdecision", "moderationstatus", "commentapproved",
+                 "removedbycategory", "moderationaction", "action"),
+    "decided_by": ("decidedby", "decisionby", "moderatedby", "automateddecision"),
+    "decided_at": ("decidedat", "decisiondate", "moderatedat", "removedat"),
 }  # fmt: skip
 #: Names of a column that may be a model's probability.
 SCORE_NAMES = ("prob", "probability", "toxicity", "score", "toxicityscore", "modelscore",
                "prediction")  # fmt: skip
 
-#: The largest score in per cent.
-PER_CENT = 100
-#: Different values of a score, at least, that tell which probability it is.
-_DISTINCT = 20
-#: What stands in the place of a deleted comment: known words, since they are printed.
-_DELETED = re.compile(
-    r"(?i)[\[<(]{1,2} ?(comment |kommentar )?"
-    "(deleted|removed|erased|unavailable|gelöscht|entfernt|supprimé|effacé|eliminado|borrado|"
-    "rimosso|eliminato|removido|excluído|usunięty|usunięto|verwijderd|удалено|удалён)"
-    r"( by (the )?(user|author|moderator|mod|admin|reddit))? ?[\])>]{1,2}"
-)
-#: How often such a text occurs at least, and the share of rows from which another sentence that
-#: repeats is told.
-_REPEATED, _OFTEN = 3, 0.02
-#: Share of the values of a column that must be times.
-_MOST = 0.9
+#: Share of the values of a column that must be of its kind.
+MOST = 0.9
 #: So many times as many years or months make an order of day, month and year improbable.
 _MANY = 3
-#: Mean length of the names of platforms and languages, at most.
-_SHORT = 20
+#: Values of a column whose words are looked at, at most.
+_WORDS = 20
 #: Longest time in text, in characters.
 _LONGEST_TIME = 80
 #: The moment of all examples.
@@ -79,7 +75,7 @@ _FORM = re.compile(r"(%[a-zA-Z]|GMT|UTC|[\dT ,./:\[\]-])+")
 #: What differs between ids of one shape: digits, or hexadecimal ones.
 _DIGITS = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 #: Without a header, the names are a comment: only one word is shown, with a unit in brackets.
-_SHOWN = re.compile(r"(?=.{1,40}$)[\w.:/()°%#-]+( \(\W?\w{0,2}\))?")
+SHOWN = re.compile(r"(?=.{1,40}$)[\w.:/()°%#-]+( \(\W?\w{0,2}\))?")
 #: Names of columns in lower case, letters and digits only.
 _KNOWN = {
     name.replace("_", "")
@@ -116,6 +112,8 @@ class Column:
     ends: tuple[float, float] | None
     #: Whether most of its texts have tags of HTML.
     is_html: bool
+    #: How often each of its values occurs, if they are few.
+    words: Mapping[str, int]
     #: Ways in which all its times can be read: several if the order of day, month and year is open.
     formats: Sequence[TimeFormat]
 
@@ -154,42 +152,6 @@ def describe(columns: Sequence[Column], rows: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def propose(columns: Sequence[Column], rows: int) -> dict[str, str]:
-    """Return the column for each Modwatch column that the source seems to have.
-
-    Ids are mostly filled and distinct, texts are text, times are times. A text is not taken as it
-    is rendered where it is there without tags, too. Without a name that tells, the text is the
-    longest column, and time and id are the only ones that can be.
-    """
-    named_texts = [c for c in columns if c.kind == "text" and usual_name(c.name) in NAMES["text"]]
-    rendered = {c.name for c in named_texts if c.is_html}
-    rendered = rendered if len(rendered) < len(named_texts) else set()
-    fitting = {
-        "comment_id": [c for c in columns if c.distinct >= _MOST * rows and c.kind != "time"],
-        "text": [c for c in columns if c.kind == "text" and c.name not in rendered],
-        "created_at": [c for c in columns if c.kind == "time"],
-    }
-    found: dict[str, str] = {}
-
-    def free(field: str) -> list[Column]:
-        fit = fitting.get(field, columns)
-        return [c for c in fit if c.kind != "empty" and c.name not in found.values()]
-
-    for field, names in NAMES.items():
-        by_name = {usual_name(column.name): column.name for column in reversed(free(field))}
-        if named := next((by_name[name] for name in names if name in by_name), None):
-            found[field] = named
-    for field in ("text", "created_at", "comment_id"):
-        fit = free(field)
-        if field == "comment_id":
-            fit = [column for column in fit if column.filled == column.distinct == rows]
-        if field == "text":
-            fit = sorted(fit, key=lambda column: -column.mean_length)[:1]
-        if field not in found and len(fit) == 1:
-            found[field] = fit[0].name
-    return found
-
-
 def usual_name(name: str) -> str:
     """Return the name of a column as it is compared.
 
@@ -197,57 +159,6 @@ def usual_name(name: str) -> str:
     ('createdat', 'createdat', 'id')
     """
     return re.sub(r"[\W_]", "", name.lower())
-
-
-def propose_score(columns: Sequence[Column], rows: int) -> str | None:
-    """Return the column that may hold a model's probabilities of toxic; None: none does.
-
-    Some may be missing, as where a service does not know the language.
-    """
-    found = {
-        usual_name(c.name): c.name for c in reversed(columns) if c.is_share and not doubt(c, rows)
-    }
-    return next((found[name] for name in SCORE_NAMES if name in found), None)
-
-
-def doubt(column: Column, rows: int) -> str | None:
-    """Return why a column named like a score may be no probability of toxic; None: nothing says so.
-
-    >>> rows = [{"score": 0.5 + n / 50} for n in range(25)]
-    >>> doubt(*look(rows, ["score"]), len(rows))
-    'no number is under 0.5, as of the probability of the predicted class, whichever it is'
-    """
-    if usual_name(column.name) not in SCORE_NAMES or column.ends is None:
-        return None
-    low, high = column.ends
-    if low < 0 or high > PER_CENT:  # such as the votes that a comment got
-        return None
-    if high > 1:
-        return f"numbers from {low:g} to {high:g}, perhaps in per cent"
-    if 2 * column.filled < rows:
-        return f"{rows - column.filled:,} of {rows:,} rows have none"
-    if low >= 0.5 and column.distinct >= _DISTINCT:
-        return (
-            "no number is under 0.5, as of the probability of the predicted class, whichever it is"
-        )
-    return None
-
-
-def deletions(texts: Sequence[object]) -> Counter[str]:
-    """Return the texts that stand for deleted comments, with their number: words in brackets.
-
-    >>> deletions(["[deleted]"] * 3 + ["[ Removed by moderator ]"] * 4 + ["[laughs]"] * 9)
-    Counter({'[ Removed by moderator ]': 4, '[deleted]': 3})
-    """
-    found = Counter(text for text in texts if isinstance(text, str) and _DELETED.fullmatch(text))
-    return Counter({text: number for text, number in found.items() if number >= _REPEATED})
-
-
-def repetition(texts: Sequence[object]) -> int:
-    """Return how many rows have the most frequent sentence, if these are many; otherwise 0."""
-    sentences = [text for text in texts if isinstance(text, str) and len(text.split()) > 2]
-    number = max(Counter(sentences).values(), default=0)
-    return number if number >= max(_REPEATED, _OFTEN * len(texts)) else 0
 
 
 def time_formats(values: Collection[object]) -> list[TimeFormat]:
@@ -283,9 +194,9 @@ def _plausible(read: Mapping[str, Sequence[dt.date]], number: int) -> list[str]:
     One that reads days to come, or of many more years than another does, is not. One value that
     only one order can read decides, unless another order reads far fewer months.
     """
-    read = {form: days for form, days in read.items() if len(days) >= _MOST * number}
+    read = {form: days for form, days in read.items() if len(days) >= MOST * number}
     years = {form: len({day.year for day in days}) for form, days in read.items()}
-    begun = {f: sum(map(can_have_comments, days)) >= _MOST * number for f, days in read.items()}
+    begun = {f: sum(map(can_have_comments, days)) >= MOST * number for f, days in read.items()}
     right = {
         form: days
         for form, days in read.items()
@@ -295,48 +206,6 @@ def _plausible(read: Mapping[str, Sequence[dt.date]], number: int) -> list[str]:
     months = {form: len({(day.year, day.month) for day in days}) for form, days in right.items()}
     wide = max((months[form] for form, days in right.items() if len(days) == most), default=0)
     return [f for f, days in right.items() if len(days) == most or _MANY * months[f] < wide]
-
-
-def describe_choice(
-    chosen: Mapping[str, str], columns: Sequence[Column], names: Sequence[str], rows: int
-) -> str:
-    """Return which column Modwatch reads as what, and which of `names` it leaves out, in lines.
-
-    Columns with few values may be a platform or a language, by which figures are broken down.
-
-    >>> found = [{"id": n, "t": f"remark {n}", "Kanal": "ab"[n % 2]} for n in range(20)]
-    >>> columns = look(found, ["id", "t", "Kanal"])
-    >>> print(describe_choice({"comment_id": "id", "text": "t"}, columns, ["id", "t", "Kanal"], 20))
-    Modwatch reads:
-      comment_id  from id
-      text        from t
-    Left out: Kanal.
-    Kanal: few values, like a platform or a language; figures by platform and language need
-    --column platform=COLUMN and --column language=COLUMN.
-    """
-    labels = shown_names(names)
-    shown = dict(zip(names, labels, strict=True))
-    width = max(map(len, chosen))
-    lines = ["Modwatch reads:"]
-    lines += [f"  {field:{width}}  from {shown[column]}" for field, column in chosen.items()]
-    read = set(chosen.values())
-    left = [label for name, label in zip(names, labels, strict=True) if name not in read]
-    lines.append(f"Left out: {', '.join(left) or 'no column'}.")
-    open_fields = [field for field in ("platform", "language") if field not in chosen]
-    few = [shown[c.name] for c in columns if c.name not in read and _has_few_values(c, rows)]
-    if few and open_fields:
-        options = " and ".join(f"--column {field}=COLUMN" for field in open_fields)
-        lines.append(
-            f"{', '.join(few)}: few values, like a {' or a '.join(open_fields)}; figures by "
-            f"{' and '.join(open_fields)} need\n{options}."
-        )
-    reasons = {shown[c.name]: doubt(c, rows) for c in columns if c.name not in read}
-    lines += [
-        f"{name}: {reason}. --own-scores {name} takes them for probabilities of toxic."
-        for name, reason in reasons.items()
-        if reason
-    ]
-    return "\n".join(lines)
 
 
 def require_header(
@@ -387,7 +256,7 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
     are_dates = any(isinstance(value, dt.date) for value in given)
     numbers = [number for value in given if (number := probability_of(value)[0]) is not None]
     # Ids of Twitter and Discord are numbers as large as nanoseconds since 1970.
-    are_moments = _are_epochs(numbers) or _MOST * len(given) <= sum(map(is_eight_digit_date, texts))
+    are_moments = _are_epochs(numbers) or MOST * len(given) <= sum(map(is_eight_digit_date, texts))
     may_be_times = len(numbers) < len(given) or (are_moments and not name.lower().endswith("id"))
     formats = time_formats(given) if may_be_times else []
     if written is not None:
@@ -399,6 +268,7 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
         kind=kind if given else "empty",
         filled=len(given),
         distinct=len(set(texts)),
+        words=Counter(texts) if len(set(texts)) <= _WORDS else {},
         mean_length=sum(map(len, texts)) / max(len(texts), 1),
         is_html=_mostly(_TAG.search(text) for text in texts),
         ends=(min(numbers), max(numbers)) if kind == "number" and numbers else None,
@@ -406,26 +276,16 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
     )
 
 
-def _has_few_values(column: Column, rows: int) -> bool:
-    """Return whether a column can be a platform or a language: short texts that repeat."""
-    return (
-        column.kind == "text"
-        and column.filled * 2 >= rows
-        and 2 <= column.distinct <= column.filled / 5
-        and column.mean_length <= _SHORT
-    )
-
-
 def _are_epochs(numbers: Sequence[float]) -> bool:
     """Return whether nearly all numbers look like times since 1970, of the years 1995 to 2065."""
     looks = [8e8 <= abs(number) / epoch_scale(number) < 3e9 for number in numbers]
-    return sum(looks) >= _MOST * len(looks)
+    return sum(looks) >= MOST * len(looks)
 
 
 def _readable(values: Sequence[object], written: str | None) -> TimeFormat | None:
     """Return the format if (nearly) all values are times by it."""
     moments = [read_moment(value, None, written) for value in values]
-    if sum(moment.day is not None for moment in moments) < _MOST * len(values):
+    if sum(moment.day is not None for moment in moments) < MOST * len(values):
         return None
     has_zone = all(m.created_at is not None for m in moments if m.day is not None)
     return TimeFormat(
@@ -489,7 +349,7 @@ def shown_names(names: Sequence[str]) -> list[str]:
     is_header = any(map(_is_known, names))
     return [
         name
-        if _SHOWN.fullmatch(name) or (is_header and _SHOWN.fullmatch(name.replace(" ", "_")))
+        if SHOWN.fullmatch(name) or (is_header and SHOWN.fullmatch(name.replace(" ", "_")))
         else f"column {position}"
         for position, name in enumerate(names, start=1)
     ]

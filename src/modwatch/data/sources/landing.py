@@ -22,13 +22,18 @@ from modwatch.data.lake.schemas import LANDED
 from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 from modwatch.data.sources.values import (
+    DECISIONS,
     LANGUAGE,
+    NO_DECISION,
+    TAKERS,
     USUAL,
     Vocabulary,
+    decision_of,
     majority,
     names_of,
     number_of,
     probability_of,
+    taker_of,
     text_of,
     vote_of,
 )
@@ -50,6 +55,9 @@ FILLABLE = (
     "groups",
     "label",
     "views",
+    "decision",
+    "decided_by",
+    "decided_at",
 )
 
 #: Those that a comment may lack: a value that cannot be read is missing.
@@ -211,6 +219,9 @@ def _bad_values(name: str, column: pa.Array) -> Iterator[tuple[str, pa.BooleanAr
         yield "nul_byte", pc.match_substring(named, "\x00")
     if name == "language":
         yield "malformed_language", pc.invert(pc.match_substring_regex(column, f"^({LANGUAGE})$"))
+    if name in _ALLOWED:
+        known = pc.is_in(column, pa.array(_ALLOWED[name]))
+        yield f"unreadable_{name}", pc.and_(pc.invert(known), column.is_valid())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +270,8 @@ class MappedSource:
     assume_timezone: str | None = None
     #: Platform of rows without one.
     platform: str | None = None
+    #: Who took the decisions that do not say: model | rule | person.
+    decided_by: str | None = None
     #: What the words of labels, votes and decisions mean.
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     #: Texts that stand for a comment that was deleted: its row is left out, and counted. As values
@@ -356,7 +369,7 @@ class MappedSource:
         values: dict[str, Any] = {}
         unread, faults, deleted = moment.problem, [], self.deleted_texts
         for name, column in names.items():
-            values[name], problem = convert(name, record.get(column), self.vocabulary)
+            values[name], problem = self._converted(name, record.get(column))
             if problem and name not in OPTIONAL:
                 unread = unread or problem
             elif problem:
@@ -372,6 +385,8 @@ class MappedSource:
                 faults.append(f"label: {problem}")
         if values.get("platform") is None:
             values["platform"] = self.platform
+        if values.get("decision") in DECISIONS and values.get("decided_by") is None:
+            values["decided_by"] = self.decided_by
         if self.own_scores is not None:
             if values.get("prob") is not None:
                 values["prob"] /= self.own_scores.scale
@@ -383,6 +398,14 @@ class MappedSource:
             problem=unread,
             faults=faults,
         )
+
+    def _converted(self, name: str, value: object) -> tuple[Any, str | None]:
+        if name != "decided_at":
+            return convert(name, value, self.vocabulary)
+        if self.vocabulary.is_no_vote(value):
+            return None, None
+        moment = read_moment(value, self._zone, self.timestamp_format)
+        return moment.created_at, moment.problem
 
 
 def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:
@@ -403,14 +426,18 @@ def _views(value: object) -> tuple[float | None, str | None]:
     return (None, "unreadable_views") if unreadable else (number, None)
 
 
+#: The values that a source may give where they are words.
+_ALLOWED = {"decision": (*DECISIONS, NO_DECISION), "decided_by": TAKERS}
 #: How the columns of `landed` that are no text and no vote are read.
 _CONVERTERS = {"groups": names_of, "views": _views, "prob": probability_of}
+#: Those that are a word of the vocabulary.
+_WORDS = {"decision": decision_of, "decided_by": taker_of}
 #: Those that are a vote.
 _VOTES = ("label", "flagged")
 #: Their problems that name a column.
 _PROBLEMS = {
     ("prob", "unreadable_number"): "unreadable_probability",
-    ("flagged", "unreadable_label"): "unreadable_decision",
+    ("flagged", "unreadable_label"): "unreadable_flag",
 }
 
 
@@ -424,6 +451,8 @@ def convert(name: str, value: object, vocabulary: Vocabulary = USUAL) -> tuple[A
     >>> convert("prob", "0,25"), convert("prob", "high"), convert("flagged", "true")
     ((0.25, None), (None, 'unreadable_probability'), (True, None))
     """
+    if name in _WORDS:
+        return _WORDS[name](value, vocabulary)
     if value is None:
         return None, None
     if name in _VOTES:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: Settings of a source that are not fields of it.
 _OWN = (
+    "made_up",
     "own_scores",
     "own_scale",
     "own_threshold",
@@ -42,6 +43,9 @@ class _RecordSettings(SourceSettings):
         None, description="IANA time zone of times without one, such as `Europe/Berlin`"
     )
     platform: str | None = Field(None, description="Platform name for rows without one")
+    decided_by: Literal["model", "rule", "person"] | None = Field(
+        None, description="Who took the decisions of the platform that do not say"
+    )
     columns: dict[str, str] = Field(
         default_factory=dict,
         description="The source's name of each Modwatch column that it names differently, as "
@@ -49,8 +53,9 @@ class _RecordSettings(SourceSettings):
     )
     values: tuple[str, ...] = Field(
         (),
-        description="Meaning of labels, votes and decisions that are words, as JSON: "
-        '`["removed=toxic", "kept=other"]`; default: 1, true, yes and the like',
+        description="Meaning of words, as JSON: of labels and votes toxic or other "
+        '(`["hate=toxic", "ok=other"]`; default: 1, true, yes and the like), of decisions of the '
+        "platform removed, limited or kept, and of who took them model, rule or person",
     )
     missing: tuple[str, ...] = Field(
         (), description="Words for no label, besides `NA`, `null` and blanks, as JSON"
@@ -67,6 +72,11 @@ class _RecordSettings(SourceSettings):
         (),
         description="Columns with one vote each, as JSON; the known label is that of most votes, "
         "and unknown of a tie",
+    )
+    made_up: bool = Field(
+        False,
+        description="The comments are made up, as for a trial: what the demonstration model says "
+        "of them counts, which it does not of others",
     )
     own_scores: bool = Field(
         False,
@@ -91,6 +101,11 @@ class _RecordSettings(SourceSettings):
         description="Of a source of scores without a column `model_version`: the version that "
         "gave them",
     )
+
+    @property
+    def invented(self) -> bool:
+        """Whether nobody wrote its comments on a platform."""
+        return self.made_up
 
     @property
     def brings_scores(self) -> bool:

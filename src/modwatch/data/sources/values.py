@@ -12,12 +12,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from modwatch.common.errors import SourceError
 from modwatch.common.text import MISSING, folded
+from modwatch.data.lake.schemas import RESTRICTIONS
 
 #: A BCP 47 tag, or nothing.
 LANGUAGE = "(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})?"
@@ -25,6 +27,25 @@ LANGUAGE = "(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})?"
 _VOTES = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "ja", "wahr"), 1),
     **dict.fromkeys(("0", "false", "f", "no", "n", "nein", "falsch"), 0),
+}
+#: What a word may mean: as a label, as what was done with a comment, and as who did it.
+LABELS = {"toxic": 1, "other": 0}
+DECISIONS, TAKERS = (*RESTRICTIONS, "kept"), ("model", "rule", "person")
+#: What was done where a source that has decisions has none of a comment: nothing, for all it knows.
+NO_DECISION = "none"
+_DONE = {"toxic": "removed", "other": "kept", **{word: word for word in DECISIONS}}
+#: Words that need no mapping, in lower case.
+_DECISIONS = {
+    **dict.fromkeys(("deleted", "rejected", "hidden", "blocked", "spam", "trash"), "removed"),
+    **dict.fromkeys(("restricted", "demoted", "labelled"), "limited"),
+    **dict.fromkeys(("approved", "allowed", "published", "visible", "accepted"), "kept"),
+    **{word: word for word in DECISIONS},
+}
+_TAKERS = {
+    **dict.fromkeys(("classifier", "ai", "automated", "automatic"), "model"),
+    **dict.fromkeys(("filter", "automod"), "rule"),
+    **dict.fromkeys(("human", "moderator", "manual"), "person"),
+    **{word: word for word in TAKERS},
 }
 #: Words for a missing label or number, as R, spreadsheets and databases write one.
 MISSING_WORDS = MISSING | {"na", "n/a", "#n/a"}
@@ -129,8 +150,8 @@ class Vocabulary:
     (None, 'unreadable_label')
     """
 
-    #: 1 for a word that means toxic, 0 for another one.
-    votes: Mapping[str, int] = field(default_factory=dict)
+    #: What a word means: one of LABELS, DECISIONS or TAKERS.
+    meanings: Mapping[str, str] = field(default_factory=dict)
     #: Words of people who do not judge. In order: the same vocabulary has the same `repr`.
     abstain: tuple[str, ...] = ()
     #: Words for a missing value.
@@ -140,26 +161,36 @@ class Vocabulary:
     def of(
         cls, value: Iterable[str] = (), abstain: Iterable[str] = (), missing: Iterable[str] = ()
     ) -> "Vocabulary":
-        """Return the vocabulary of `WORD=toxic` and `WORD=other`, and of other words.
+        """Return the vocabulary of `WORD=toxic`, `WORD=removed` and the like, and of other words.
 
         Raises:
             SourceError: a value has another meaning, or a word has two.
         """
-        votes = dict[str, int]()
+        known = (*LABELS, *DECISIONS, *TAKERS)
+        meanings = dict[str, str]()
         for pair in value:
             word, _, meaning = pair.rpartition("=")
-            known = {"toxic": 1, "other": 0}.get(folded(meaning))
-            if not word or known is None:
-                raise SourceError(f"write WORD=toxic or WORD=other in place of {pair!r}")
-            if votes.setdefault(_word(word), known) != known:
-                raise SourceError(f"{word!r} means both toxic and other; name it once")
+            meaning = folded(meaning)
+            if not word or meaning not in known:
+                raise SourceError(
+                    f"write WORD=MEANING in place of {pair!r}; it may mean {', '.join(known)}"
+                )
+            if (first := meanings.setdefault(_word(word), meaning)) != meaning:
+                raise SourceError(f"{word!r} means both {first} and {meaning}; name it once")
         abstaining, absent = ({*map(_word, words)} for words in (abstain, missing))
-        if twice := votes.keys() & (abstaining | absent):
-            raise SourceError(f"{', '.join(sorted(twice))} is a vote and none; name it once")
-        missing_words = (MISSING_WORDS | absent) - votes.keys() - abstaining
+        if twice := meanings.keys() & (abstaining | absent):
+            raise SourceError(f"{', '.join(sorted(twice))} has a meaning and none; name it once")
+        missing_words = (MISSING_WORDS | absent) - meanings.keys() - abstaining
         return cls(
-            votes=votes, abstain=tuple(sorted(abstaining)), missing=tuple(sorted(missing_words))
+            meanings=meanings,
+            abstain=tuple(sorted(abstaining)),
+            missing=tuple(sorted(missing_words)),
         )
+
+    @cached_property
+    def votes(self) -> Mapping[str, int]:
+        """1 for a word that means toxic, 0 for another one."""
+        return {word: LABELS[m] for word, m in self.meanings.items() if m in LABELS}
 
     def is_no_vote(self, value: object) -> bool:
         """Return whether a value is missing, blank, or that of somebody who abstains."""
@@ -207,6 +238,36 @@ def vote_of(value: object, vocabulary: Vocabulary = USUAL) -> tuple[int | None, 
         number, _ = number_of(value)
         vote = int(number) if number in (0, 1) else None
     return vote, "unreadable_label" if vote is None else None
+
+
+def decision_of(value: object, vocabulary: Vocabulary = USUAL) -> tuple[str | None, str | None]:
+    """Return what was done, one of DECISIONS or NO_DECISION; toxic means removed, other kept.
+
+    1, true and the like have no meaning here: a column may tell what is hidden, or approved.
+
+    >>> decision_of("Spam"), decision_of(""), decision_of("escalated")
+    (('removed', None), ('none', None), (None, 'unreadable_decision'))
+    >>> decision_of("weg", Vocabulary.of(["weg=toxic"]))
+    ('removed', None)
+    """
+    if vocabulary.is_no_vote(value):
+        return NO_DECISION, None
+    word = _word(plain(value))
+    done = _DONE.get(vocabulary.meanings.get(word, _DECISIONS.get(word, "")))
+    return done, "unreadable_decision" if done is None else None
+
+
+def taker_of(value: object, vocabulary: Vocabulary = USUAL) -> tuple[str | None, str | None]:
+    """Return who took a decision, one of TAKERS.
+
+    >>> taker_of("AutoMod"), taker_of("robot"), taker_of(None)
+    (('rule', None), (None, 'unreadable_decided_by'), (None, None))
+    """
+    if vocabulary.is_no_vote(value):
+        return None, None
+    word = _word(plain(value))
+    taker = vocabulary.meanings.get(word, _TAKERS.get(word))
+    return (taker, None) if taker in TAKERS else (None, "unreadable_decided_by")
 
 
 def majority(votes: Iterable[int | None]) -> tuple[int | None, float | None]:

@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import SCORES, STAGED_SCORES
+from modwatch.data.lake.schemas import RESTRICTIONS, SCORES, STAGED_SCORES
 from modwatch.models.recipe import MOST_SUBWORDS
 from modwatch.models.scoring.scorer import Predictions, Scorer
 
-#: Columns of `comments` that hold them.
+#: Columns of `comments` that scores of the source are made from …
 OWN_COLUMNS = ("comment_id", "prob", "model_version", "flagged")
+#: … those that a model reads, …
+MODEL_COLUMNS = ("comment_id", "text")
+#: … and those that decide in place of a flag, on a day of which the platform brought decisions.
+DECISION_COLUMNS = ("decision", "decided_by")
 
 #: Bytes of UTF-8 a subword, roughly.
 _BYTES_PER_SUBWORD = 4
@@ -210,18 +214,42 @@ class ScoresOnce:
 def score_rows(
     batch: pa.RecordBatch, scorer: Scorer, *, day: datetime.date, role: str = "champion"
 ) -> pa.RecordBatch:
-    """Return the scores of a batch with `comment_id` and `text`, as SCORES."""
+    """Return the scores of a batch with MODEL_COLUMNS as SCORES, with `decided` decisions."""
     predictions = scorer.score(batch.column("text").to_pylist())
     rows = batch.num_rows
+    flags = pa.array(predictions.prob.astype(np.float64) > scorer.threshold)
     return score_batch(
         batch,
         predictions,
         day=day,
         role=role,
         model_version=pa.array([scorer.model_version] * rows),
-        flagged=predictions.prob.astype(np.float64) > scorer.threshold,
-        threshold=np.full(rows, scorer.threshold),
+        **decided(batch, flags, scorer.threshold),
     )
+
+
+def decided(
+    batch: pa.RecordBatch, flags: pa.Array, threshold: float | None = None
+) -> dict[str, pa.Array]:
+    """Return `flagged` and `threshold` of a batch of comments, from the flags (n,) of a model.
+
+    With DECISION_COLUMNS, a decision of the platform stands in place of the flag, and there is no
+    threshold: what was not restricted was kept. Not where a person decided, or where the decision
+    is unknown: there, the flag is what was decided automatically.
+
+    >>> rows = {"decision": ["removed", "kept", "removed", None], "decided_by": [None] * 4}
+    >>> rows["decided_by"] = pa.array([None, "rule", "person", None])
+    >>> day = pa.RecordBatch.from_pydict(rows)
+    >>> decided(day, pa.array([False, True, False, True]), 0.5)["flagged"].to_pylist()
+    [True, False, False, True]
+    """
+    if "decision" not in batch.schema.names:
+        return {"flagged": flags, "threshold": pa.array([threshold] * len(flags), pa.float64())}
+    by_person = pc.fill_null(pc.equal(batch.column("decided_by"), "person"), False)
+    restricted = pc.is_in(batch.column("decision"), pa.array(RESTRICTIONS))
+    is_flag = pc.or_(by_person, batch.column("decision").is_null())
+    flagged = pc.if_else(is_flag, flags, restricted)
+    return {"flagged": flagged, "threshold": pa.nulls(len(flags), pa.float64())}
 
 
 def score_batch(
@@ -286,7 +314,7 @@ def own_version(comments: Iterable[pa.RecordBatch]) -> str | None:
 def own_scores(batch: pa.RecordBatch, *, day: datetime.date) -> pa.RecordBatch:
     """Return the scores that came with a batch of comments, as SCORES.
 
-    Decisions are taken as they are, and there is no threshold. The uncertainty is p(1−p), without
+    Flags are taken as they are, decisions as `decided` says. The uncertainty is p(1−p), without
     model variance and mutual information, as of a deterministic model.
     """
     prob = pc.fill_null(batch.column("prob"), float("nan")).to_numpy().astype(np.float32)
@@ -296,6 +324,5 @@ def own_scores(batch: pa.RecordBatch, *, day: datetime.date) -> pa.RecordBatch:
         day=day,
         role="champion",
         model_version=batch.column("model_version"),
-        flagged=batch.column("flagged"),
-        threshold=pa.nulls(batch.num_rows, pa.float64()),
+        **decided(batch, batch.column("flagged")),
     )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+from modwatch.data.lake.day_scores import demonstrations
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS, SAMPLED
 from modwatch.data.validation.result import CheckStore, Suite
@@ -39,6 +40,8 @@ _OF_ANNOTATORS = {
 ANNOTATOR_METRICS = tuple(_OF_ANNOTATORS.values())
 
 _VOLUME = "volume_ratio"
+#: Features of a day that its model makes.
+_OF_SCORES = ("prob", "uncertainty", "flagged")
 _NUMBERS = ("value", "low", "high")
 _NAMES = ("feature", "reference")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
@@ -64,17 +67,23 @@ def metric_values(
         log_unverified, clock_difference   whether that was not completed, 1 or 0; seconds
         rows_late, rows_gone               `source_counts`, by the day of the rows
 
-    Estimates at a strategy or review fraction other than that day's deployed one are skipped.
+    Estimates at a strategy or review fraction other than that day's deployed one are skipped, and
+    what the demonstration model says of a platform's comments.
     """
+    silent = demonstrations(lake, first, last)
+    of_model = [*_estimates(lake, first, last), *_groups(lake, first, last)]
+    of_day = [*_drift(lake, first, last), *_validation(checks, first, last)]
     return [
-        *_estimates(lake, first, last),
-        *_groups(lake, first, last),
+        *(value for value in of_model if value.day not in silent),
+        *(value for value in of_day if value.day not in silent or not _is_of_scores(value)),
         *_dependence(lake, first, last),
-        *_drift(lake, first, last),
-        *_validation(checks, first, last),
         *_log(lake, first, last),
         *_late_rows(lake, first, last),
     ]
+
+
+def _is_of_scores(value: MetricValue) -> bool:
+    return value.feature in _OF_SCORES or value.metric == "score_checks_warned"
 
 
 def with_usual_volumes(

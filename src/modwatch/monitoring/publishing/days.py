@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from modwatch.data.lake.day_scores import DEMONSTRATION
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
@@ -96,6 +97,8 @@ class Day:
     def status(self) -> str:
         """`normal`, `rejected`, `failed`, `not run`, `no comments`, or the alerts' severity.
 
+        Where `normal` would speak of a demonstration model, it is that its figures mean nothing.
+
         A severity comes with the day since when.
 
         An alert of severity `info` and the warning of a validation rule, which has an alert rule
@@ -117,7 +120,9 @@ class Day:
             since = [alert.since for alert in self.alerts if alert.severity == severity]
             if since:
                 return f"{severity} since {min(since)}"
-        return NO_COMMENTS if self.checks == NO_COMMENTS else NORMAL
+        if self.checks == NO_COMMENTS:
+            return NO_COMMENTS
+        return DEMONSTRATION if self.model_origin == DEMONSTRATION else NORMAL
 
     @property
     def is_bad(self) -> bool:
