@@ -181,7 +181,7 @@ def test_defects_are_named_counted_and_kept(home, caplog):
     assert quarantined(installed) == sorted(
         [
             *("missing_probability", "missing_probability", "probability_out_of_range"),
-            *("unreadable_probability", "missing_decision", "unreadable_decision"),
+            *("unreadable_probability", "missing_flag", "unreadable_flag"),
             "malformed_model_version",
         ]
     )
@@ -225,3 +225,39 @@ def test_a_day_stays_what_it_was_ingested_as(home):
     changed.run(*TO_THE_QUEUE[1:])
     with open_resources(changed.settings) as resources:
         assert day_scores(resources.lake, MONDAY).model_version == "rules-7"
+
+
+def decided(number: int) -> dict[str, object]:
+    """Return a scored comment with what the platform did, in words of its own."""
+    words = ["Weg", "bleibt", "", "weg", "versteckt", "unklar"]
+    takers = ["Filter", "KI", None, "Mensch", "KI", None]
+    return scored(number, was=words[number % 6], wer=takers[number % 6])
+
+
+def test_a_decision_of_the_platform_stands_in_place_of_a_flag(home):
+    """Not where a person took it, or where no meaning of its word is known."""
+    columns = {**COLUMNS, "decision": "was", "decided_by": "wer"}
+    values = ["weg=removed", "bleibt=kept", "versteckt=limited", "KI=model", "Mensch=person"]
+    installed = home(map(decided, range(SIZE)), columns=columns, values=values)
+    installed.run(*TO_THE_QUEUE)
+    with open_resources(installed.settings) as resources:
+        scores = day_scores(resources.lake, MONDAY)
+        rows = resources.lake.table("comments", MONDAY).to_pylist()
+        page = resources.checks.load("comments", MONDAY)
+    ids = [f"{MONDAY}/{number}" for number in range(SIZE)]
+    kinds = {row["comment_id"]: (row["decision"], row["decided_by"]) for row in rows}
+    assert [kinds[id_] for id_ in ids[:6]] == [
+        ("removed", "rule"),
+        ("kept", "model"),
+        ("none", None),
+        ("removed", "person"),
+        ("limited", "model"),
+        (None, None),
+    ]
+    flags = truth()[1].tolist()
+    expected = [[True, False, False, flags[n], True, flags[n]][n % 6] for n in range(SIZE)]
+    found = dict(zip(scores.comment_id.to_pylist(), scores.flagged.tolist(), strict=True))
+    assert [found[id_] for id_ in ids] == expected
+    assert scores.threshold is None
+    assert page.left_out == {"decision: unreadable_decision": SIZE // 6}
+    assert page.status == "warned"

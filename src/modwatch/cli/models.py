@@ -144,6 +144,13 @@ def train(
             checkpoints=checkpoints,
             progress=progress,
         )
+    _announce(resources, version, alias)
+
+
+def _announce(resources: "Resources", version: str, alias: str) -> None:
+    """Set the alias of a new version, unless it is none, and print it."""
+    from modwatch.pipeline import model
+
     if alias != "none":
         model.set_alias(resources, version, alias)
     name = resources.settings.model_name
@@ -153,6 +160,22 @@ def train(
 @click.group(cls=Group)
 def model() -> None:
     """Choose which model scores."""
+
+
+@model.command()
+@click.argument("model", metavar="NAME|FOLDER")
+@options(
+    threshold=(number_between(0, 1), "Flag comments above it; default: 0.5."),
+    positive_class=(str, "Class of toxic comments; default: as the names of the classes tell."),
+)
+@click.option("--alias", type=click.Choice(["champion", "challenger", "none"]), default="champion")
+@with_resources
+def register(resources: "Resources", *, model: str, alias: str, **stated: Any) -> None:
+    """Register a classifier of the Hugging Face hub, or in a folder, as it is."""
+    from modwatch.pipeline import model as path
+
+    version = path.register(resources, model, **stated)
+    _announce(resources, version, alias)
 
 
 @model.command()

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -72,6 +73,11 @@ _FRESH = datetime.timedelta(days=1)
         "Who took the decisions of your platform that do not say.",
     ),
     own_scores=(str, "Column with probabilities of a model of yours, or none; default: ask."),
+    model=(
+        str,
+        "What scores without such a column: a classifier, as its folder or its name on the Hugging "
+        "Face hub; a file of labels to train one; or demonstration, to look around; default: ask.",
+    ),
     day=(
         day,
         "First day to run, default: the last complete one; of files without times, their day.",
@@ -88,21 +94,24 @@ def init(no_run: bool, **answers: Any) -> None:
     if len(orders) > 1:
         raise click.UsageError(f"{orders[1]}: not allowed with {orders[0]}")
     output = answers["output"]
-    days = write_settings(InitOptions(**answers))
+    days, making = write_settings(InitOptions(**answers))
     named = with_file(output)
     if no_run:
-        print(f"Next: {named}modwatch up --detach, {named}modwatch run day {days[-1]}")
+        steps = filter(None, ["up --detach", making, f"run day {days[-1]}"])
+        print(f"Next: {', '.join(f'{named}modwatch {step}' for step in steps)}")
         return
     several = f"{len(days)} days, {days[0]} to {days[-1]}" if len(days) > 1 else f"{days[0]}"
     question = f"Start everything and run {several}?"
     answer = Dialogue(yes=answers["yes"]).ask(question, "yes", "--yes or --no-run")
     if answer[0] in "yY":
-        _run(output, days)
+        _run(output, days, making)
         print(f"\n`{named}modwatch down` stops everything, `{named}modwatch up` resumes.")
 
 
-def _run(path: Path, days: Sequence[datetime.date]) -> None:
-    """Start everything, train the offline model if nothing scores, and run whole days in order.
+def _run(path: Path, days: Sequence[datetime.date], making: str) -> None:
+    """Start everything, make the model if nothing scores, and run whole days in order.
+
+    `making` is the command for it, without `modwatch`.
 
     Where the last of them is yesterday, new ones run by themselves from then on.
     """
@@ -117,14 +126,11 @@ def _run(path: Path, days: Sequence[datetime.date]) -> None:
     apply_settings_file(os.environ)
     settings = load_settings()
     up_detached(_folder(), show=_show)
-    if _needs_model(settings):
-        _show(
-            "Training the offline model on invented comments (a few minutes). It shows that all "
-            "parts work;\ntrain a model with your own labelled comments before you rely on its "
-            "figures: modwatch train --data FILE"
-        )
-        train = [sys.executable, "-m", "modwatch", "train", "--data", "synthetic"]
-        subprocess.run(train, check=True)
+    if making and _needs_model(settings):
+        _show(f"Making the model, which takes a few minutes: modwatch {making}")
+        command = [sys.executable, "-m", "modwatch", *shlex.split(making)]
+        if subprocess.run(command, check=False).returncode:
+            raise StackError("there is no model, and no day was run; correct the command above")
     try:
         for number, day in enumerate(days, start=1):
             _show(f"\n{day}, day {number} of {len(days)}:")

@@ -69,6 +69,12 @@ _REQUIRED = {
 #: What comes first in the date of a format.
 _ORDERS = {"%d": "day", "%m": "month", "%y": "year"}
 _PARTS = ("AIRFLOW", "MLFLOW", "CONSOLE")
+#: The model that scores anything, of which nothing follows.
+_DEMONSTRATION = "demonstration"
+_WHICH = (
+    "Which model scores the comments? A classifier, as its folder or its name on the Hugging Face "
+    f"hub; a file with columns text and label to train one; or {_DEMONSTRATION}, to look around"
+)
 #: Days of a source that are run at first, at most.
 _MOST_DAYS = 31
 
@@ -109,6 +115,8 @@ class InitOptions:
     decided_by: str | None
     #: Column of probabilities, or `none`.
     own_scores: str | None
+    #: `demonstration`, a file of labels, or a classifier's folder or name.
+    model: str | None
     #: First day to run; of files without times, the day of all rows.
     day: datetime.date | None
     home: Path | None
@@ -185,11 +193,15 @@ class _Reading:
     deleted: Sequence[str]
 
 
-def write_settings(options: InitOptions) -> list[datetime.date]:
-    """Write a settings file for comments of a file, folder or database; return the days to run.
+def write_settings(options: InitOptions) -> tuple[list[datetime.date], str]:
+    """Write a settings file for comments of a file, folder or database.
 
-    What the options leave open is asked on the terminal. The days are those of files up to the last
-    complete one, in order, the newest `_MOST_DAYS`; of a database it is the last day alone.
+    What the options leave open is asked on the terminal.
+
+    Returns:
+        The days to run: those of files up to the last complete one, in order, the newest
+        `_MOST_DAYS`; of a database the last day alone. And the command, without `modwatch`, that
+        makes the model; empty where the source brings scores.
 
     Raises:
         SettingsError: a question is open and cannot be asked, an answer is impossible, the
@@ -227,9 +239,26 @@ def write_settings(options: InitOptions) -> list[datetime.date]:
     entries = _entries(source, min(days), options)
     write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
     print(f"\n{options.output} is written; {len(days)} days were found, the last is {max(days)}.")
+    making = "" if reading.has_scores else _making(options, dialogue)
     if options.day or not isinstance(data, FileData):
-        return [chosen]
-    return sorted(day for day in days if day <= chosen)[-_MOST_DAYS:]
+        return [chosen], making
+    return sorted(day for day in days if day <= chosen)[-_MOST_DAYS:], making
+
+
+def _making(options: InitOptions, dialogue: Dialogue) -> str:
+    """Return the arguments of `modwatch` that make the model which scores the comments."""
+    model = options.model or dialogue.ask(_WHICH, _DEMONSTRATION, "--model")
+    if model == _DEMONSTRATION:
+        print(
+            "The demonstration model is for looking around: it was trained on invented comments, "
+            "and its figures mean nothing."
+        )
+        return "train --data synthetic"
+    if not Path(model).is_file():
+        return shlex.join(["model", "register", model])
+    words = {name: getattr(options, name) for name in ("value", "abstain", "missing")}
+    given = [part for name, told in words.items() for word in told for part in (f"--{name}", word)]
+    return shlex.join(["train", "--data", model, *given])
 
 
 def _opened(source: Mapping[str, object]) -> FileSource | SqlSource:

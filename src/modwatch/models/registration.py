@@ -1,19 +1,26 @@
-"""Trains a model and registers it."""
+"""Trains a model and registers it, or registers one of others."""
 
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 import torch
+from huggingface_hub import HfApi, snapshot_download
 
+from modwatch.common.errors import ModelError
 from modwatch.data.lake.day_scores import ORIGIN
 from modwatch.models.artifact import save
 from modwatch.models.data_report import DataReport
 from modwatch.models.progress import TrainingProgress
 from modwatch.models.recipe import Recipe
-from modwatch.models.registry import SCRATCH, Registry
+from modwatch.models.registry import CLASS_TAG, SCRATCH, SOURCE_TAG, THRESHOLD_TAG, Registry
+from modwatch.models.scoring.opening import open_scorer
 from modwatch.models.training import checked, train
 from modwatch.models.training_run import TrainingRun
+
+#: What is fetched of a classifier: nothing that would be unpickled.
+_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
 def train_and_register(
@@ -85,3 +92,46 @@ def train_and_register(
             report=None if report is None else report.to_json(),
             request=request,
         )
+
+
+def register_foreign(
+    model: str,
+    *,
+    registry: Registry,
+    threshold: float | None = None,
+    positive_class: str | None = None,
+) -> str:
+    """Register a Hugging Face classifier as it is, as a new version; return the version.
+
+    Args:
+        model: folder, or name on the Hugging Face hub, from which it is fetched now: scoring reads
+            the registry.
+        registry: of the model.
+        threshold: comments with a higher probability are flagged; None: 0.5.
+        positive_class: name of the class of toxic comments; None: the names of its classes tell.
+
+    Raises:
+        ModelError: there is no such model, or comments cannot be scored with it.
+        TrackingError: MLflow cannot be reached.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, source = Path(model).expanduser(), model
+        if not folder.is_dir():
+            folder, source = _fetched(model, Path(scratch))
+        open_scorer(folder, model_version=model, threshold=threshold, stated_class=positive_class)
+        tags = {THRESHOLD_TAG: threshold, CLASS_TAG: positive_class, SOURCE_TAG: source}
+        given = {name: str(value) for name, value in tags.items() if value is not None}
+        return registry.register_foreign(folder, tags=given)
+
+
+def _fetched(name: str, folder: Path) -> tuple[Path, str]:
+    """Fetch a model of the hub into `folder`; return the folder, and the name with the commit."""
+    try:
+        commit = HfApi().model_info(name).sha
+        snapshot_download(name, revision=commit, local_dir=folder, allow_patterns=[*_FILES])
+    except (OSError, ValueError, httpx.HTTPError) as exc:
+        raise ModelError(
+            f"{name} is no folder here, and cannot be fetched from the Hugging Face hub "
+            f"({type(exc).__name__}); correct the name, or name a folder"
+        ) from exc
+    return folder, f"{name}@{commit}"

@@ -47,6 +47,8 @@ SCRATCH = "from scratch"
 #: The tags of a version that give a model of others its threshold, and name its class of toxic
 #: texts.
 THRESHOLD_TAG, CLASS_TAG = "modwatch.threshold", "modwatch.positive_class"
+#: The tag of a version of a model of others with the folder, or the name and commit, that it is of.
+SOURCE_TAG = "modwatch.source"
 _SCRIPT = "modwatch.models.scoring.pyfunc"
 #: Name of the artifact's folder in the MLflow model.
 _ARTIFACT = "artifact"
@@ -132,6 +134,22 @@ class Registry:
             "Model registered.",
             extra={"event": "model_registered", "model": self.name, "version": created.version},
         )
+        return str(created.version)
+
+    def register_foreign(self, folder: Path, *, tags: Mapping[str, str]) -> str:
+        """Register a model of others in `folder` as a new version, as it is; return the version."""
+        with connect(self.tracking_uri) as client:
+            experiment = experiment_id(client, EXPERIMENT)
+            logged = client.create_logged_model(experiment, name=self.name)
+            client.log_model_artifacts(logged.model_id, str(folder))
+            client.finalize_logged_model(logged.model_id, "READY")
+            _ensure_model(client, self.name)
+            created = client.create_model_version(
+                self.name,
+                source=logged.artifact_location,
+                model_id=logged.model_id,
+                tags=dict(tags),
+            )
         return str(created.version)
 
     def version_of_request(self, request: str) -> str | None:

@@ -1,12 +1,12 @@
 """The path of a model: from labelled comments to the alias that lets it score.
 
     report → train → evaluate → check → ask → (a person decides) → decide
-    set_alias, roll_back
+    register, set_alias, roll_back
 
-`train` registers a new version; `evaluate` compares it with the champion on the same frozen
-comments; `check` refuses one that is worse; `decide` moves the alias. The DAG `train_model` takes
-these steps. `modwatch train` trains and sets an alias without asking; `modwatch model` sets aliases
-by hand.
+`train` registers a new version, `register` one that others trained; `evaluate` compares it with the
+champion on the same frozen comments; `check` refuses one that is worse; `decide` moves the alias.
+The DAG `train_model` takes these steps. `modwatch train` trains and sets an alias without asking;
+`modwatch model` registers, and sets aliases by hand.
 """
 
 import datetime
@@ -191,6 +191,24 @@ def train(
     if checkpoints is None:
         shutil.rmtree(folder)
     return version
+
+
+def register(
+    resources: "Resources",
+    model: str,
+    *,
+    threshold: float | None = None,
+    positive_class: str | None = None,
+) -> str:
+    """Register a classifier of others as it is; return its version.
+
+    Arguments and errors are those of `models.registration.register_foreign`.
+    """
+    from modwatch.models.registration import register_foreign
+
+    return register_foreign(
+        model, registry=resources.registry, threshold=threshold, positive_class=positive_class
+    )
 
 
 def evaluate(resources: "Resources", version: str) -> "Evaluation":

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from modwatch.data.lake.day_scores import DayScores
+from modwatch.data.lake.day_scores import DayScores, model_origin, named_model
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, COPIES, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem
@@ -218,9 +218,10 @@ def queue_items(
     known = zip(scores.prob[at].tolist(), scores.cut[at].tolist(), strict=True)
     scored = dict(zip(wanted.to_pylist(), known, strict=True))
     columns = ["comment_id", "text", "parent_text", "language", "platform"]
+    model = named_model(scores.model_version, model_origin(lake, day))
     for row in lake.comments(day, design, columns=columns):
         sent, (p, cut) = design[row["comment_id"]], scored[row["comment_id"]]
-        drawn = {name: sent[name] for name in _DESIGN}
+        drawn = {name: sent[name] for name in _DESIGN} | {"model_version": model}
         item = NewItem(**row, **drawn, prob=p, uncertainty=0.25 if cut else p * (1 - p))
         yield item
         for confirmation in confirmations.get(item.comment_id, ()):

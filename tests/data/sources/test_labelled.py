@@ -182,9 +182,14 @@ class TestWords:
         ("value", "abstain", "message"),
         [
             (["hate=toxic", "Hate =other"], [], "means both toxic and other"),
-            (["hate=toxic"], ["Hate"], "hate is a vote and none"),
-            (["hate=bad"], [], "write WORD=toxic or WORD=other in place of 'hate=bad'"),
-            (["=toxic"], [], "write WORD=toxic or WORD=other"),
+            (["hate=toxic"], ["Hate"], "hate has a meaning and none"),
+            (
+                ["hate=bad"],
+                [],
+                "write WORD=MEANING in place of 'hate=bad'; it may mean toxic, other, removed",
+            ),
+            (["=toxic"], [], "write WORD=MEANING"),
+            (["weg=removed", "weg=kept"], [], "'weg' means both removed and kept"),
         ],
     )
     def test_a_word_means_one_thing(self, value, abstain, message):

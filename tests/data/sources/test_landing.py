@@ -22,10 +22,12 @@ from modwatch.data.sources.landing import (
     OwnScores,
     Source,
     batches,
+    column_batch,
     convert,
 )
 from modwatch.data.sources.sql import SqlSource
 from modwatch.data.sources.timestamps import read_moment
+from modwatch.data.sources.values import Vocabulary
 from modwatch_lab.community import Community
 from modwatch_lab.corpora.corpus import ITEMS, Corpus, table
 from modwatch_lab.replay import ReplaySource
@@ -171,8 +173,17 @@ def test_a_row_does_not_show_its_text():
         ("prob", 10**400, (None, "unreadable_probability")),
         ("flagged", "true", (True, None)),
         ("flagged", 0, (False, None)),
-        ("flagged", "maybe", (None, "unreadable_decision")),
+        ("flagged", "maybe", (None, "unreadable_flag")),
         ("model_version", 3, ("3", None)),
+        ("decision", "Removed ", ("removed", None)),
+        ("decision", "published", ("kept", None)),
+        ("decision", None, ("none", None)),
+        ("decision", "NA", ("none", None)),
+        ("decision", "1", (None, "unreadable_decision")),  # hidden, or approved
+        ("decision", ["spam"], (None, "unreadable_decision")),
+        ("decided_by", "AUTOMOD", ("rule", None)),
+        ("decided_by", "ada", (None, "unreadable_decided_by")),
+        ("decided_by", None, (None, None)),
     ],
 )
 def test_values_are_converted_or_named_as_a_problem(name, value, expected):
@@ -293,3 +304,40 @@ def test_a_query_brings_scores(tmp_path):
     assert scores(SqlSource(**given)) == [(None, None, None)]
     with pytest.raises(SourceError, match=r"the query of .* has no column 'prob'"):
         landed(SqlSource(**given, own_scores=OWN))
+
+
+def test_what_the_platform_did_lands_with_who_and_when(tmp_path):
+    """What cannot be read costs its value; who took the decision only counts where there is one."""
+    path = csv_file(
+        tmp_path, "what,who,when", f"spam,human,{NOON}", "ok,,soon", ",,", "weiss nicht,robot,"
+    )
+    source = FileSource(
+        path=str(path),
+        columns={"decision": "what", "decided_by": "who", "decided_at": "when"},
+        vocabulary=Vocabulary.of(["ok=other"]),
+        decided_by="model",
+    )
+    rows = landed(source)
+    moment = dt.datetime.fromisoformat(NOON)
+    names = ("decision", "decided_by", "decided_at", "faults")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("removed", "person", moment, None),
+        ("kept", "model", None, ["decided_at: unreadable_timestamp"]),
+        ("none", None, None, None),
+        (None, None, None, ["decision: unreadable_decision", "decided_by: unreadable_decided_by"]),
+    ]
+    assert {row["problem"] for row in rows} == {None}
+
+
+def test_a_package_that_gives_other_words_gives_no_decision():
+    columns = {
+        "decision": ["removed", "gone", None, "none"],
+        "decided_by": ["rule", "", None, "me"],
+    }
+    batch = column_batch(DAY, 0, {"origin": ["a:1"] * 4, **columns})
+    assert batch.column("decision").to_pylist() == ["removed", None, None, "none"]
+    assert batch.column("decided_by").to_pylist() == ["rule", None, None, None]
+    assert batch.column("faults").to_pylist()[1] == [
+        "decision: unreadable_decision",
+        "decided_by: unreadable_decided_by",
+    ]

@@ -14,7 +14,7 @@ ROWS = [
     ("prob", -0.001, "probability_out_of_range"),
     ("prob", 1.001, "probability_out_of_range"),
     ("prob", float("inf"), "probability_out_of_range"),
-    ("flagged", None, "missing_decision"),
+    ("flagged", None, "missing_flag"),
     ("model_version", None, "malformed_model_version"),
     ("model_version", " ", "malformed_model_version"),
     ("model_version", "you are words", "malformed_model_version"),
@@ -98,7 +98,7 @@ def test_a_day_that_a_model_scores_has_no_rules_on_scores(landed, validate):
     names = {rule.name for rule in validate(landed(10)).result.results}
     more = {rule.name for rule in validate(scored(landed, 10)).result.results} - names
     assert more == {
-        *("missing_probability", "probability_out_of_range", "missing_decision"),
+        *("missing_probability", "probability_out_of_range", "missing_flag"),
         *("malformed_model_version", "several_model_versions"),
     }
     assert np.count_nonzero(validate(scored(landed, 10)).invalid.reason) == 0

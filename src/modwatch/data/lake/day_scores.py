@@ -15,7 +15,7 @@ from modwatch.data.lake.delta import Lake
 ORIGIN = "origin"
 
 #: That of the demonstration model on a day of comments that nobody invented.
-DEMONSTRATION = "demonstration model: figures mean nothing"
+DEMONSTRATION = "figures mean nothing: demonstration model"
 
 #: Numbers (N,) from 0 of the values of an attribute.
 Codes = NDArray[np.int16]
@@ -93,6 +93,15 @@ def attribute_codes(
     found = np.zeros(len(scores.comment_id), np.int16)
     found[place[place >= 0]] = codes[place >= 0]
     return found
+
+
+def named_model(version: str, origin: str) -> str:
+    """Return the version of a model, with its origin where that must be known.
+
+    >>> named_model("3", "old"), named_model("3", "")
+    ('3 (old)', '3')
+    """
+    return f"{version} ({origin})" if origin else version
 
 
 def demonstrations(lake: Lake, first: datetime.date, last: datetime.date) -> set[datetime.date]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from modwatch.data.lake.day_scores import DEMONSTRATION
+from modwatch.data.lake.day_scores import DEMONSTRATION, named_model
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
@@ -141,7 +141,7 @@ class Day:
         >>> Day(day=date(2026, 1, 5), checks="passed", model_version="1", model_origin="old").model
         '1 (old)'
         """
-        return f"{self.model_version}{self.model_origin and f' ({self.model_origin})'}"
+        return named_model(self.model_version, self.model_origin)
 
     @property
     def completion(self) -> float | None:

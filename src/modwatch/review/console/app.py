@@ -39,7 +39,7 @@ from modwatch.review.console.request_context import ConsoleOptions, Context
 from modwatch.review.console.telemetry import RequestTimer, Telemetry
 from modwatch.review.people.oidc import Provider
 from modwatch.review.queue.leases import HourlyLimit, LeaseLimit
-from modwatch.review.queue.metrics import shown_counts
+from modwatch.review.queue.metrics import newest_model, shown_counts
 
 #: In the order of the documentation.
 _TOPICS: tuple[Any, ...] = (
@@ -47,6 +47,8 @@ _TOPICS: tuple[Any, ...] = (
     deliveries, sign_in, review_page,
 )  # fmt: skip
 
+#: Maximum age of the name of the model in the page header, in seconds.
+_MODEL_AGE = 60
 #: Maximum age of the queue counts in the page header, in seconds.
 _COUNTS_AGE = 10.0
 
@@ -76,6 +78,7 @@ def create_app(engine: Engine, options: ConsoleOptions | None = None) -> FastAPI
     app.state.context = context
     app.state.telemetry = Telemetry(context)
     app.state.queue_counts = TimedCache(lambda: shown_counts(engine), _COUNTS_AGE)
+    app.state.model = TimedCache(lambda: newest_model(engine), _MODEL_AGE)
     app.state.provider = Provider(context.options.oidc) if context.options.oidc else None
     for topic in _TOPICS:
         for name in ("api", "pages"):

@@ -76,6 +76,8 @@ class Shell:
     navigation: tuple[tuple[str, str], ...]
     #: Message after a redirect, if any.
     notice: str | None
+    #: The model that scores, where its origin must be known; else empty.
+    model: str
 
 
 def render(page: Page, session: Session, status: int | None = None) -> HTMLResponse:
@@ -113,6 +115,7 @@ def _shell(request: Request, session: Session | None) -> Shell:
     person = session.person if session else None
     path = get_route_path(request.scope).strip("/")
     here = path.partition("/")[0]
+    model = request.app.state.model() if session else ""
     return Shell(
         root="../" * path.count("/") or "./",
         here=here,
@@ -126,6 +129,7 @@ def _shell(request: Request, session: Session | None) -> Shell:
             if person and any(person.may(scope) for scope in scopes)
         ),
         notice=NOTICES.get(here, {}).get(request.query_params.get("notice", "")),
+        model=model if "(" in model else "",
     )
 
 

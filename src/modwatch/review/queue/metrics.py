@@ -74,6 +74,14 @@ def shown_counts(engine: Engine) -> ShownCounts:
     return ShownCounts(**at_once(engine, row)[0])
 
 
+def newest_model(engine: Engine) -> str:
+    """Return the model that sent the newest comment to review, with its origin; may be empty."""
+    of_review = review_item.c.kind == "review"
+    newest = select(review_item.c.model_version).where(of_review)
+    with engine.connect() as connection:
+        return connection.scalar(newest.order_by(review_item.c.id.desc()).limit(1)) or ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class QueueCounts:
     """Number of items by state; each item counts once."""

@@ -161,7 +161,7 @@ class AuditPlan:
     def model(self) -> str:
         """The version of the model, with its origin if that is known."""
         origin = next((day.model_origin for day in self.population if day.model_origin), "")
-        return f"{self.model_version}{origin and f' ({origin})'}"
+        return f"{self.model_version} ({origin})" if origin else self.model_version
 
     @property
     def threshold(self) -> float | None:
