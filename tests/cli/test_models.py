@@ -1,17 +1,23 @@
 """`modwatch train` and `modwatch model`: anybody's data, a report first, aliases."""
 
 import json
+import shutil
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+from classifiers import classifier
 from mlflow import MlflowClient
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from modwatch.cli.main import main
+from modwatch.models.registry import Registry
+from modwatch.models.scoring.opening import open_scorer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # importing mlflow.pyfunc warns of a type hint of MLflow
@@ -149,3 +155,51 @@ def test_a_cpu_only_machine_asked_for_cuda(client, votes, capsys, monkeypatch):
     monkeypatch.setenv("MODWATCH_DEVICE", "cuda:0")
     assert main(["train", *columns(votes), *FAST]) == 1
     assert "the device cuda:0 does not exist: torch sees 0 CUDA devices" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_classifier_of_others_becomes_the_champion_as_it_is(
+    is_folder, client, tmp_path, monkeypatch, capsys
+):
+    """From a folder, or from the hub, which is asked once and only for files that run no code."""
+    folder = tmp_path / "theirs"
+    model = classifier(folder, id2label={0: "toxic", 1: "fine"})
+    (folder / "evil.bin").write_bytes(b"")
+
+    def snapshot(name, *, revision, local_dir, allow_patterns):
+        assert (name, revision) == ("who/toxic", "c0ffee")
+        shutil.copytree(folder, local_dir, dirs_exist_ok=True)
+        for path in local_dir.iterdir():
+            if not any(map(path.match, allow_patterns)):
+                path.unlink()
+
+    info = SimpleNamespace(model_info=lambda _: SimpleNamespace(sha="c0ffee"))
+    monkeypatch.setattr("modwatch.models.registration.HfApi", lambda: info)
+    monkeypatch.setattr("modwatch.models.registration.snapshot_download", snapshot)
+    named = str(folder) if is_folder else "who/toxic"
+    assert main(["model", "register", named, "--threshold", "0.3"]) == 0
+    assert capsys.readouterr().out.endswith("version 1 of toxicity is the champion\n")
+    version = client.get_model_version_by_alias("toxicity", "champion")
+    assert version.tags["modwatch.source"] == (named if is_folder else "who/toxic@c0ffee")
+    registry = Registry(name="toxicity", tracking_uri=client.tracking_uri)
+    fetched = registry.fetch("1", tmp_path / "cache")
+    assert not [*fetched.folder.rglob("evil.bin")] or is_folder
+    scorer = open_scorer(fetched.folder, model_version="1", threshold=fetched.threshold)
+    logits = model(input_ids=torch.tensor([[2, 3]])).logits[0]
+    assert scorer.score(["you fool"]).prob[0] == pytest.approx(
+        logits.softmax(0)[0].item(), abs=0.01
+    )
+    assert scorer.threshold == 0.3
+
+
+def test_what_is_no_classifier_gets_no_version(client, tmp_path, monkeypatch, capsys):
+    def unreachable(_):
+        raise ConnectionError
+
+    info = SimpleNamespace(model_info=unreachable)
+    monkeypatch.setattr("modwatch.models.registration.HfApi", lambda: info)
+    (tmp_path / "empty").mkdir()
+    for named, words in (("who/toxic", "cannot be fetched"), (str(tmp_path / "empty"), "no model")):
+        assert main(["model", "register", named]) == 1
+        assert words in capsys.readouterr().err
+    assert not client.search_registered_models()

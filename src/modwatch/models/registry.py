@@ -144,11 +144,9 @@ class Registry:
             client.log_model_artifacts(logged.model_id, str(folder))
             client.finalize_logged_model(logged.model_id, "READY")
             _ensure_model(client, self.name)
+            # With `model_id`, MLflow 3.17 looks for the model in the default store.
             created = client.create_model_version(
-                self.name,
-                source=logged.artifact_location,
-                model_id=logged.model_id,
-                tags=dict(tags),
+                self.name, source=logged.artifact_location, tags=dict(tags)
             )
         return str(created.version)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from classifiers import VOCABULARY, classifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from transformers import BertForSequenceClassification
 
 from modwatch.common.errors import ModelError
 from modwatch.models.scoring.classes import positive_class
@@ -29,24 +29,6 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:mlflow")
 
 TEXTS = ["you fool", "a kind word", "", "fool " * 400]
-VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "you": 2, "fool": 3, "a": 4, "kind": 5, "word": 6}
-
-
-def classifier(folder: Path, **config: Any) -> BertForSequenceClassification:
-    tokenizer = Tokenizer(models.WordLevel(VOCABULARY, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    model = BertForSequenceClassification(
-        BertConfig(
-            vocab_size=7, intermediate_size=32, max_position_embeddings=64, **sizes, **config
-        )
-    ).eval()
-    model.save_pretrained(folder)
-    return model
 
 
 def logits(model: BertForSequenceClassification, text: str) -> torch.Tensor:
