@@ -236,7 +236,8 @@ def test_the_next_commands_name_a_settings_file_of_another_name(tmp_path, capsys
     write_csv(tmp_path / "a.csv", comments())
     named = "MODWATCH_SETTINGS_FILE=v.env modwatch"
     shown = run_init(capsys, "a.csv", "--output", "v.env")
-    assert f"Next: {named} up --detach, {named} run day 2026-03-03\n" in shown
+    steps = ("up --detach", "train --data synthetic", "run day 2026-03-03")
+    assert f"Next: {', '.join(f'{named} {step}' for step in steps)}\n" in shown
     assert f"`{named} up` reads it" in run_init(capsys, "a.csv", "--output", "v.env", status=1)
     shown = run_init(capsys, "a.csv", "--output", "gone/v.env", status=1)
     assert "the settings file gone/v.env cannot be written" in shown
@@ -252,7 +253,7 @@ def test_a_settings_file_is_not_replaced_unasked(tmp_path, capsys):
 def test_questions_are_asked_with_their_proposals(tmp_path, capsys, monkeypatch):
     write_csv(tmp_path / "a.csv", comments("%d/%m/%Y %H:%M"))
     asked: list[str] = []
-    answers = iter(["", "", "", "week", "day", "Europe/Berlin", ""])
+    answers = iter(["", "thread_id=id", "", "", "week", "day", "Europe/Berlin", ""])
 
     def answer(prompt: str) -> str:
         asked.append(prompt)
@@ -262,7 +263,9 @@ def test_questions_are_asked_with_their_proposals(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert main(["init", "a.csv", "--no-run"]) == 0
     assert MARK not in capsys.readouterr().out + "".join(asked)
-    assert "[id]" in asked[0]
+    columns = [question for question in asked if "Read the columns so?" in question]
+    assert len(columns) == 2
+    assert '"thread_id": "id"' in Path("modwatch.env").read_text()
     assert "'%d/%m/%Y %H:%M'" in Path("modwatch.env").read_text()
     assert "ASSUME_TIMEZONE=Europe/Berlin" in Path("modwatch.env").read_text()
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -48,6 +48,8 @@ from modwatch.installation.proposals import (
     propose,
     propose_score,
     repetition,
+    require_comments,
+    why_no_text,
 )
 from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
@@ -316,6 +318,8 @@ def _reading(
     usable = [column for column in columns if column.name in choices.values()]
     shown = {name: label for label, name in choices.items()}
     given = _given_columns(options.column, choices)
+    if "text" not in given:
+        require_comments(sample.names)
     vocabulary = Vocabulary.of(options.value, options.abstain, options.missing)
     chosen = _with_defaults(propose(usable, rows, vocabulary) | given, FILLABLE, choices)
     generated = {"comment_id"} if options.generate_ids else set()
@@ -325,17 +329,13 @@ def _reading(
     chosen = {field: column for field, column in chosen.items() if field not in generated}
     for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
         proposed = shown.get(chosen.get(field, ""))
-        if field == "comment_id" and proposed is None and dialogue.yes:
+        if proposed is not None:
+            continue  # confirmed with all others, below
+        if field == "comment_id" and dialogue.yes:
             _require_distinct(usable, shown)
-        chosen[field] = choices[_column(field, proposed, [*choices], dialogue)]
-    times = None
-    if (name := chosen.pop("created_at", None)) is not None:
-        [forms] = [column.formats for column in usable if column.name == name]
-        form = _form(shown[name], forms, options, dialogue)
-        zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
-        values = (row.get(name) for row in sample.rows)
-        one = next((value for value in values if value not in (None, "")), None)
-        times = Times(column=name, form=form, zone=zone, one=one)
+        why = why_no_text(usable) if field in ("text", "comment_id") else ""
+        chosen[field] = choices[_column(field, [*choices], dialogue, why)]
+    name = chosen.pop("created_at", None)
     named = filter(None, (options.votes or "").split(","))
     votes = [_known(name, choices, "--votes") for name in named]
     if votes:
@@ -352,6 +352,21 @@ def _reading(
         print(line)
     if generated:
         print(f"Without a column: {', '.join(sorted(generated))} (--generate-ids, --day).")
+    if _REQUIRED.keys() - given.keys() - generated:
+        answer = dialogue.ask(
+            "Read the columns so? yes, or NAME=COLUMN", "yes", "--yes or --column"
+        )
+        if "=" in answer:
+            changed = replace(options, column=[*options.column, answer])
+            return _reading(data, sample, changed, dialogue)
+    times = None
+    if name is not None:
+        [forms] = [column.formats for column in usable if column.name == name]
+        form = _form(shown[name], forms, options, dialogue)
+        zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
+        values = (row.get(name) for row in sample.rows)
+        one = next((value for value in values if value not in (None, "")), None)
+        times = Times(column=name, form=form, zone=zone, one=one)
     return _Reading(
         columns=chosen,
         times=times,
@@ -386,26 +401,29 @@ def _with_defaults(
     return {**chosen, **{field: field for field in fields if field in others & {*choices.values()}}}
 
 
-def _column(field: str, proposed: str | None, choices: Sequence[str], dialogue: Dialogue) -> str:
-    """Return the column of a required field; SettingsError that says why none can be proposed."""
+def _column(field: str, choices: Sequence[str], dialogue: Dialogue, why: str) -> str:
+    """Return the column of a required field; SettingsError that says why none is proposed."""
     meaning, option = _REQUIRED[field]
-    if proposed is None and dialogue.yes:
+    if dialogue.yes:
         hint = ", or --delimiter: the first line names only one" if len(choices) == 1 else ""
+        hint = hint or why
         raise SettingsError(
             f"no column can be {meaning}; add {option}{hint}; if the names above are damaged, add "
             "--encoding"
         )
-    question = f"Column with {meaning}" + ("" if proposed else f", or start again with {option}")
-    return dialogue.choose(question, choices, proposed, option)
+    question = f"Column with {meaning}, or start again with {option}"
+    return dialogue.choose(question, choices, None, option)
 
 
 def _require_distinct(columns: Sequence[Column], shown: Mapping[str, str]) -> None:
     """Raise SettingsError for a column that is named like an id, and has the same one twice."""
     for column in columns:
         if usual_name(column.name) in NAMES["comment_id"] and column.distinct < column.filled:
+            rounded = any(re.fullmatch(r"\d[.,]?\d*[eE]\+\d+", word) for word in column.words)
+            why = "; a spreadsheet rounded them: export them as text" if rounded else ""
             raise SettingsError(
                 f"{shown[column.name]} is no id: {column.filled:,} rows that differ have "
-                f"{column.distinct:,} values of it; correct the source, or add --column "
+                f"{column.distinct:,} values of it{why}; correct the source, or add --column "
                 "comment_id=COLUMN with another column"
             )
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from modwatch.common.errors import SettingsError
 from modwatch.data.sources.inspection import (
     MOST,
     NAMES,
@@ -31,6 +32,10 @@ _DELETED = re.compile(
 #: How often such a text occurs at least, and the share of rows from which another sentence that
 #: repeats is told.
 _REPEATED, _OFTEN = 3, 0.02
+#: What tells a part of a text from others.
+_PART = re.compile(r"(part[ _]?)?\d+$")
+#: Columns of statements of reasons, as of the DSA Transparency Database, which hold no comments.
+_STATEMENTS = {"decisionground", "decisionfacts", "automateddecision"}
 #: Mean length of the names of platforms and languages, at most.
 _SHORT = 20
 
@@ -40,8 +45,9 @@ def propose(columns: Sequence[Column], rows: int, vocabulary: Vocabulary = USUAL
 
     Ids are mostly filled and distinct, texts are text, times are times, and the vocabulary knows
     the words of decisions and of who took them. A text is not taken as it is rendered where it is
-    there without tags, too. Without a name that tells, the text is the longest column, and time and
-    id are the only ones that can be.
+    there without tags, too, and not if it is one of several parts. Without a name that tells, the
+    text is the longest column of several words, time and id are the only ones that can be, and a
+    decision is a column of nothing but the words for it.
     """
     named_texts = [c for c in columns if c.kind == "text" and usual_name(c.name) in NAMES["text"]]
     rendered = {c.name for c in named_texts if c.is_html}
@@ -49,7 +55,13 @@ def propose(columns: Sequence[Column], rows: int, vocabulary: Vocabulary = USUAL
     times = [column for column in columns if column.kind == "time"]
     fitting = {
         "comment_id": [c for c in columns if c.distinct >= MOST * rows and c.kind != "time"],
-        "text": [c for c in columns if c.kind == "text" and c.name not in rendered],
+        "text": [
+            c
+            for c in columns
+            if c.kind == "text"
+            and not (c.is_nested or c.name in rendered)
+            and not parts(c, columns)
+        ],
         "created_at": times,
         "decided_at": times,
         **{name: [c for c in columns if _knows(c, name, vocabulary)] for name in _READERS},
@@ -69,10 +81,26 @@ def propose(columns: Sequence[Column], rows: int, vocabulary: Vocabulary = USUAL
         if field == "comment_id":
             fit = [column for column in fit if column.filled == column.distinct == rows]
         if field == "text":
-            fit = sorted(fit, key=lambda column: -column.mean_length)[:1]
+            fit = sorted((c for c in fit if c.is_prose), key=lambda c: -c.mean_length)[:1]
         if field not in found and len(fit) == 1:
             found[field] = fit[0].name
+    told = [c for c in free("decision") if len(c.words) > 1]
+    told = [c for c in told if not unknown_words(c, "decision", vocabulary)]
+    if len(told) == 1:
+        found.setdefault("decision", told[0].name)
     return found
+
+
+def parts(column: Column, columns: Sequence[Column]) -> list[str]:
+    """Return the columns that seem to hold one text together; none for a whole one.
+
+    >>> columns = look([{"text_1": "you are", "text_2": "wrong"}], ["text_1", "text_2"])
+    >>> parts(columns[0], columns)
+    ['text_1', 'text_2']
+    """
+    stem = _stem(column)
+    alike = [other.name for other in columns if other.kind == "text" and _stem(other) == stem]
+    return alike if len(alike) > 1 and stem in NAMES["text"] else []
 
 
 def unknown_words(column: Column, field: str, vocabulary: Vocabulary) -> dict[str, int]:
@@ -89,6 +117,10 @@ def unknown_words(column: Column, field: str, vocabulary: Vocabulary) -> dict[st
 def _knows(column: Column, field: str, vocabulary: Vocabulary) -> bool:
     unknown = sum(unknown_words(column, field, vocabulary).values())
     return bool(column.words) and unknown <= (1 - MOST) * column.filled
+
+
+def _stem(column: Column) -> str:
+    return usual_name(_PART.sub("", column.name.lower()))
 
 
 def propose_score(columns: Sequence[Column], rows: int) -> str | None:
@@ -233,3 +265,26 @@ def open_decisions(
 
 def _others(chosen: Mapping[str, str], field: str) -> set[str]:
     return {column for name, column in chosen.items() if name != field}
+
+
+def why_no_text(columns: Sequence[Column]) -> str:
+    """Return, as the end of a sentence, why none of the columns is the text; empty if unknown."""
+    if split := next(filter(None, (parts(column, columns) for column in columns)), []):
+        names = ", ".join(shown_names(split))
+        return f"; {names} look like parts of one text: join them at the source"
+    if nested := [column.name for column in columns if column.is_nested]:
+        return (
+            f"; {', '.join(shown_names(nested))} hold lists or objects: export what is in them as "
+            "columns of their own, such as CSV"
+        )
+    return ""
+
+
+def require_comments(names: Sequence[str]) -> None:
+    """Raise SettingsError for statements of reasons, which say what was decided on no text."""
+    if {usual_name(name) for name in names} >= _STATEMENTS:
+        raise SettingsError(
+            "these are statements of reasons, as of the DSA Transparency Database: they say what "
+            "was decided and why, and have no comments. Join them to your comments by your own id, "
+            "and name --column decision=… and --column decided_by=…, or name --column text=COLUMN"
+        )

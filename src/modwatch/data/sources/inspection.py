@@ -81,6 +81,8 @@ _KNOWN = {
     name.replace("_", "")
     for name in (*NAMES, *chain(*NAMES.values()), *SCORE_NAMES, "label", "groups", "flagged")
 }
+#: Whether a text may be a list or an object, as in JSON or Python.
+_NESTED = re.compile(r"\s*(\[[\[{\"'\d]|\{[\"'])").match
 #: A tag of a text that is rendered.
 _TAG = re.compile(r"</?(p|br|a|div|span|blockquote)\b[^<>]*>")
 
@@ -110,8 +112,11 @@ class Column:
     mean_length: float
     #: Of a column of numbers, the smallest and the largest.
     ends: tuple[float, float] | None
-    #: Whether most of its texts have tags of HTML.
+    #: Whether most of its texts have tags of HTML, are of several words (or not of ASCII), and hold
+    #: a list or an object.
     is_html: bool
+    is_prose: bool
+    is_nested: bool
     #: How often each of its values occurs, if they are few.
     words: Mapping[str, int]
     #: Ways in which all its times can be read: several if the order of day, month and year is open.
@@ -153,12 +158,12 @@ def describe(columns: Sequence[Column], rows: int) -> str:
 
 
 def usual_name(name: str) -> str:
-    """Return the name of a column as it is compared.
+    """Return the name of a column as it is compared, without the object that it is a part of.
 
-    >>> usual_name("Created At"), usual_name("createdAt"), usual_name("_id")
-    ('createdat', 'createdat', 'id')
+    >>> usual_name("Created At"), usual_name("createdAt"), usual_name("_id"), usual_name("INPUT:id")
+    ('createdat', 'createdat', 'id', 'id')
     """
-    return re.sub(r"[\W_]", "", name.lower())
+    return re.sub(r"[\W_]", "", re.split(r"(?<=\w)[.:](?=\w)", name.lower())[-1])
 
 
 def time_formats(values: Collection[object]) -> list[TimeFormat]:
@@ -218,6 +223,11 @@ def require_header(
     """
     if not names:
         raise SourceError(f"{where} has no columns; add a first line with a name for each")
+    if len(names) == 1 and names[0].startswith("#"):
+        raise SourceError(
+            f"the first line of {where} is a remark and names no columns; delete the lines above "
+            "the names, or export the data as CSV"
+        )
     times = [n for n, name in enumerate(names, start=1) if _column(name, [name]).kind == "time"]
     if times or (rows and _is_row(names, rows)):
         why = f"its field {times[0]} is a time" if times else "it looks like the lines below it"
@@ -271,6 +281,8 @@ def _column(name: str, values: Sequence[object], written: str | None = None) -> 
         words=Counter(texts) if len(set(texts)) <= _WORDS else {},
         mean_length=sum(map(len, texts)) / max(len(texts), 1),
         is_html=_mostly(_TAG.search(text) for text in texts),
+        is_prose=_mostly(len(text.split()) > 2 or not text.isascii() for text in texts),
+        is_nested=_mostly(isinstance(value, list | dict) or _NESTED(str(value)) for value in given),
         ends=(min(numbers), max(numbers)) if kind == "number" and numbers else None,
         formats=formats,
     )
