@@ -199,7 +199,7 @@ def test_a_day_without_rows_has_nothing_to_judge(validate, load):
         ),
         (
             of("expect_column_most_common_value_to_be_in_set", column="created_at", value_set=[]),
-            "takes no times",
+            "finds no times",
         ),
     ],
 )

@@ -3,7 +3,6 @@
 import datetime
 import html
 import re
-import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from installation import MONDAY, TO_THE_QUEUE, review
+from installation import MONDAY, TO_THE_QUEUE, copy_home, review
 from modwatch.common.errors import AuditError, IncidentError, LakeError
 from modwatch.common.mlflow_client import connect
 from modwatch.data.lake.delta import Lake
@@ -86,7 +85,7 @@ def open_incident(
 def home(make_installation, scored_monday, tmp_path_factory):
     """An installation with one published day and an open incident; no test changes it."""
     home = make_installation(tmp_path_factory.mktemp("ops"))
-    shutil.copytree(scored_monday.home, home.home)
+    copy_home(scored_monday.home, home.home)
     home.run(*TO_THE_QUEUE[4:])
     review(home, limit=20)
     home.run("collect_labels", "measure")
