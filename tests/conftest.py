@@ -340,10 +340,10 @@ def scored_monday(make_installation, tmp_path_factory):
 @pytest.fixture(scope="session")
 def two_scored_days(make_installation, scored_monday, tmp_path_factory):
     """The same, with Tuesday."""
-    from installation import TO_THE_QUEUE, TUESDAY
+    from installation import TO_THE_QUEUE, TUESDAY, copy_home
 
     home = make_installation(tmp_path_factory.mktemp("scored"))
-    shutil.copytree(scored_monday.home, home.home)
+    copy_home(scored_monday.home, home.home)
     with same_salts():
         home.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index("route")], day=TUESDAY)
     return home

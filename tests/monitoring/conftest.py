@@ -1,11 +1,10 @@
 """An empty lake, the place of its validation results, and days that wait in the queue."""
 
-import shutil
 from typing import Any
 
 import pytest
 
-from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation
+from installation import MONDAY, TO_THE_QUEUE, TUESDAY, Installation, copy_home
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.result import CheckStore
 
@@ -30,7 +29,7 @@ def install_routed(request, install):
     def make(*, days: int = 1, **changes: Any) -> Installation:
         home = install(**changes)
         scored = request.getfixturevalue("scored_monday" if days == 1 else "two_scored_days")
-        shutil.copytree(scored.home, home.home)
+        copy_home(scored.home, home.home)
         for day in (MONDAY, TUESDAY)[:days]:
             home.run(*TO_THE_QUEUE[4:], day=day)
         return home

@@ -6,7 +6,6 @@ after another: before its first trace in a file or a database, and before later 
 """
 
 import json
-import shutil
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -24,6 +23,7 @@ from installation import (
     TUESDAY,
     Installation,
     assert_same,
+    copy_home,
     picture_of,
     published,
     review,
@@ -103,7 +103,7 @@ def world(name: str, home: Installation) -> dict[str, list[str]]:
 
 def copied(name: str, home: Installation, folder: Path) -> Installation:
     """Return a copy of all that the step writes."""
-    copy = home.but(home=shutil.copytree(home.home, folder / "home"))
+    copy = home.but(home=copy_home(home.home, folder / "home"))
     if name == "route":
         copy = copy.but(database_url=_copied_database(home.values["database_url"], folder.name))
     if name == "publish":

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import subprocess
 import traceback
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,13 @@ from installation import (
     published,
     review,
 )
-from modwatch.common.errors import DatabaseError, LakeError, NoChampionError, TrackingError
+from modwatch.common.errors import (
+    DatabaseError,
+    LakeError,
+    NoChampionError,
+    StackError,
+    TrackingError,
+)
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
 
@@ -105,7 +112,7 @@ def test_the_database_down_then_up_again(files):
 def test_a_lake_that_cannot_be_written(files, tmp_path):
     (tmp_path / "obstacle").write_text("a file where a folder should be")
     blocked = files.but(lake=str(tmp_path / "obstacle" / "lake"))
-    refused(lambda: blocked.run("ingest"), LakeError, "landed", "obstacle", "MODWATCH_LAKE")
+    refused(lambda: blocked.run("ingest"), LakeError, "obstacle", "MODWATCH_LAKE")
 
 
 @pytest.mark.parametrize(
@@ -130,8 +137,8 @@ def test_a_part_of_the_lake_that_cannot_be_written(undisturbed, queue_url, tmp_p
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """Mount a disk of 64 MiB at a folder; skip the test where that is not allowed."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
+    """Mount a disk of 640 MiB at a folder; skip the test where that is not allowed."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=640m", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("no disk may be mounted here")
     try:
@@ -140,16 +147,25 @@ def small_disk(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def fill(filler: Path, *, leaving: int) -> None:
+    with filler.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(filler.parent).free - leaving)
+
+
 def test_a_full_disk_is_freed_and_the_day_goes_on(files):
     lake = Path(files.settings.lake_root)
     lake.mkdir(parents=True, exist_ok=True)
     with small_disk(lake):
         filler = lake / "filler"
-        free = os.statvfs(lake).f_bavail * os.statvfs(lake).f_frsize
-        filler.write_bytes(bytes(free - 4096))
-        refused(lambda: files.run("ingest"), LakeError, "landed")
+        fill(filler, leaving=100_000_000)
+        refused(lambda: files.run("ingest"), StackError, "MB are free", "MODWATCH_LAKE")
+        assert [path.name for path in lake.iterdir()] == ["filler"], "nothing was begun"
         filler.unlink()
-        assert files.run("ingest", "check_comments") == [40, 40]
+        files.run("ingest")
+        fill(filler, leaving=4096)  # in the middle of the day
+        refused(lambda: files.run("check_comments"), LakeError)
+        filler.unlink()
+        assert files.run("check_comments") == [40]
 
 
 def test_no_text_leaves_lake_and_queue(files, incoming, caplog):

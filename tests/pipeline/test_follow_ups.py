@@ -1,7 +1,6 @@
 """Follow-ups of a day, from the missing labels to the estimates, with real parts."""
 
 import itertools
-import shutil
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +12,7 @@ from sqlalchemy import select, text
 from installation import (
     MONDAY,
     Installation,
+    copy_home,
     known_labels,
     review,
 )
@@ -38,7 +38,7 @@ COLLECT = ("collect_labels", "follow_up")
 def home(install, scored_monday):
     """An installation whose Monday waits for reviews: 30 comments, half of them the slice."""
     home = install(window_days=3, slice_share=0.5, confirmation_share=0, follow_up_share=0.3)
-    shutil.copytree(scored_monday.home, home.home)
+    copy_home(scored_monday.home, home.home)
     home.run("route")
     return home
 

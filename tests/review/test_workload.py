@@ -12,7 +12,7 @@ from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import deciding, dismissal, intake, leases
 from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
-from modwatch.review.queue.metrics import shown_counts
+from modwatch.review.queue.metrics import ShownCounts, shown_counts
 from modwatch.review.workload import LaneWork
 from review.labelling import cancel, escalate, held, label_next, settle, skip
 
@@ -41,7 +41,7 @@ def age_items(engine: Engine) -> None:
 
 
 def only(engine: Engine) -> LaneWork:
-    (state,) = workload.overview(engine)
+    (state,) = workload.work_left(engine)
     return state
 
 
@@ -56,8 +56,10 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(engine, ann, 
     hand_on(engine, ann)  # two
     held(engine, ann)  # three
     execute(engine, "UPDATE review_item SET status = 'blocked' WHERE rank = 6")
+    assert only(engine).waiting == 5, "both decisions can be undone"
+    settle(engine)
     state = only(engine)
-    assert (state.waiting, state.escalated, state.decided_today) == (2, 1, 1)
+    assert (state.waiting, state.escalated) == (3, 1)  # one is in review
     assert state.overdue == 3  # three, four and five hours old; the blocked one does not count
     assert near(state.oldest_seconds, 5)
     assert near(state.median_seconds, 3.5)  # of 2, 3, 4 and 5
@@ -67,7 +69,7 @@ def test_each_item_counts_once_and_ages_are_of_what_can_be_decided(engine, ann, 
 def test_an_item_taken_back_brought_back_or_queued_anew_keeps_its_age(
     engine, ann, cora, fill, new_item, day
 ):
-    assert workload.overview(engine) == workload.throughput(engine, day, day) == []
+    assert workload.work_left(engine) == workload.throughput(engine, day, day) == []
     fill(1)
     age_items(engine)
     undo(engine, ann, label_next(engine, ann).id)
@@ -75,8 +77,9 @@ def test_an_item_taken_back_brought_back_or_queued_anew_keeps_its_age(
     assert (state.waiting, state.decided_today) == (1, 0)
     assert near(state.oldest_seconds, 1)
     all_of_it = Criteria(queue="general")
+    settle(engine)
     done = dismissal.resume(engine, dismissal.start(engine, cora.id, all_of_it, "spam", 1).id)
-    assert workload.overview(engine) == []
+    assert workload.work_left(engine) == []
     cancel(engine, cora.id, done.id)
     assert near(only(engine).oldest_seconds, 1)
     intake.enqueue(engine, [new_item("c0", prob=0.9)], day)
@@ -84,10 +87,41 @@ def test_an_item_taken_back_brought_back_or_queued_anew_keeps_its_age(
     leases.lease(engine, ann.id, timedelta(0))  # an expired lease waits again
     assert (only(engine).waiting, workload.holders(engine)) == (1, [])
     label_next(engine, ann)
-    assert (only(engine).decided_today, only(engine).oldest_seconds) == (1, None)
+    assert (only(engine).waiting, only(engine).decided_today) == (1, 0), "it can be undone"
     # yesterday's decisions are not today's
     tamper(engine, "UPDATE decision SET decided_at = decided_at - interval '1 day'")
-    assert workload.overview(engine) == []
+    assert workload.work_left(engine) == []
+
+
+def test_moderators_leads_and_ops_read_the_same_counts(engine, ann, cora, new_item, day):
+    """Whoever looks, and whatever happens to an item; what only measures is counted apart."""
+    intake.enqueue(engine, [new_item(f"c{n}", n + 1) for n in range(4)], day)
+    gold = new_item("g", 9, kind="gold", reason="gold")
+    intake.enqueue(engine, [gold], day, kinds=["gold"])
+
+    def counts() -> tuple[int, int, int]:
+        of_lead = sum(lane.waiting for lane in workload.work_left(engine, viewer=cora.id))
+        of_ops = sum(lane.waiting for lane in workload.work_left(engine))
+        assert of_lead == of_ops == shown_counts(engine).waiting
+        apart = sum(lane.waiting for lane in workload.measurements_left(engine))
+        leased = shown_counts(engine).leased
+        assert leased == len(workload.holders(engine))
+        assert shown_counts(engine, queues=["de"]) == ShownCounts(waiting=0, leased=0)
+        return of_lead, apart, leased
+
+    assert counts() == (4, 1, 0)
+    lease = held(engine, ann)
+    assert counts() == (4, 1, 1), "items in review count as waiting"
+    leases.release(engine, ann.id, lease.item.id, lease.token)
+    label_next(engine, ann)
+    assert counts() == (4, 1, 0), "so do decided ones that can be undone"
+    settle(engine)
+    assert counts() == (3, 1, 0)
+    for _ in range(4):
+        label_next(engine, ann)
+    assert counts() == (3, 1, 0)
+    settle(engine)
+    assert counts() == (0, 0, 0)
 
 
 def test_queues_and_reasons_are_distinguished(engine, ann, new_item, day):
@@ -95,7 +129,7 @@ def test_queues_and_reasons_are_distinguished(engine, ann, new_item, day):
     intake.enqueue(engine, items, day)
     execute(engine, "UPDATE review_item SET queue = 'de' WHERE comment_id = 'c'")
     execute(engine, "INSERT INTO lane VALUES ('de', 'uncertainty')")
-    found = [(state.queue, state.reason, state.waiting) for state in workload.overview(engine)]
+    found = [(state.queue, state.reason, state.waiting) for state in workload.work_left(engine)]
     assert found == [
         ("de", "uncertainty", 1),
         ("general", "toxicity", 1),

@@ -137,8 +137,8 @@ def assert_same(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) ->
 
 
 def copy_home(home: Path, target: Path) -> Path:
-    """Return a copy of an installation's folder."""
-    return Path(shutil.copytree(home, target))
+    """Return a copy of an installation's folder; its lake belongs to no database yet."""
+    return Path(shutil.copytree(home, target, ignore=shutil.ignore_patterns("_owner")))
 
 
 def files_with(needle: str, folders: Iterable[Path]) -> list[Path]:

@@ -235,13 +235,18 @@ def logs(part: tuple[str, ...], follow: bool, lines: int) -> None:
 
 
 @click.command()
+@click.option("--claim-lake", is_flag=True, help="Take the lake over from another review database.")
 @with_resources
-def migrate(resources: "Resources") -> None:
+def migrate(resources: "Resources", *, claim_lake: bool) -> None:
     """Upgrade the schema of the review database."""
+    from modwatch.review import lake_owner
     from modwatch.review.migrate import may_alter_log
 
     resources.migrate()
     print("the review database is up to date")
+    if claim_lake:
+        lake_owner.claim_lake(resources.database, resources.settings.lake_root)
+        print(f"the lake {resources.settings.lake_root} belongs to this review database")
     if may_alter_log(resources.database):
         print(
             "the user of MODWATCH_DATABASE_URL owns the tables and may alter the decision log; "

@@ -59,13 +59,17 @@ def ingest(resources: "Resources", day: datetime.date, *, allow_empty: bool = Fa
 
     Raises:
         SettingsError: the day has not begun, or is before the first day, or `allow_empty` is not
-            set and the source has no rows where some landed before; no table was changed.
+            set and the source has no rows where some landed before, or the lake belongs to another
+            review database; no table was changed.
         SourceError: the source cannot be read, and nobody declared the day empty; or the account
             does not close.
+        StackError, DatabaseError: from `require_environment`; no table was changed.
     """
     from modwatch.data.lake.erasure import erased_again
+    from modwatch.installation.environment import require_environment
 
     days.require_possible(day, resources.settings.first_day)
+    require_environment(resources)
     account, source, lake = Account(), resources.source, resources.lake
     batches = iter(source.read(day, account))
     try:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    false,
     func,
     or_,
     select,
@@ -27,9 +28,10 @@ from sqlalchemy import (
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import decided_between, in_force
-from modwatch.review.queue.metrics import leased, seconds, to_do, undecided, undoable
+from modwatch.review.queue.metrics import leased, seconds, to_do, undoable, within
 from modwatch.review.tables import (
     ACTIONABLE_KINDS,
+    KINDS,
     NO_LEASE,
     decision,
     is_open,
@@ -49,6 +51,7 @@ class LaneWork:
 
     queue: str
     reason: str
+    #: See `metrics.to_do`: leased ones, and decided ones while that can be undone, count.
     waiting: int
     #: Waiting for a lead, not leased.
     escalated: int
@@ -57,7 +60,7 @@ class LaneWork:
     oldest_seconds: float | None
     median_seconds: float | None
     oldest_escalated_seconds: float | None
-    #: Decided since midnight UTC, without decisions that were undone.
+    #: Decided since midnight UTC, without decisions that were or can be undone.
     decided_today: int
 
 
@@ -121,13 +124,16 @@ class Escalation:
     held_by: str | None
 
 
-def overview(engine: Engine) -> list[LaneWork]:
-    """Return every queue and reason with items to decide or decided today, over all kinds, by name.
+def measurements_left(engine: Engine) -> list[LaneWork]:
+    """Return what `work_left` does not count: items for figures and audits, by queue and reason.
 
-    Waiting are items that are neither leased nor escalated. Not for people who may be served items.
+    They are counted alike, but for escalations, which `work_left` has. Not for people who may be
+    served items.
     """
-    waiting = and_(review_item.c.status == "waiting", leased.isnot(True))
-    return _lanes(engine, waiting, undecided, true(), _escalated(0), review_item.c.reason)
+    kinds = [kind for kind in KINDS if kind not in ACTIONABLE_KINDS]
+    done = and_(review_item.c.kind.in_(kinds), ~undoable())
+    waiting = to_do(kinds)
+    return _lanes(engine, waiting, waiting, done, false(), review_item.c.reason)
 
 
 def work_left(
@@ -140,9 +146,9 @@ def work_left(
     item is a measurement.
     """
     item = review_item.c
-    done = and_(item.kind.in_(ACTIONABLE_KINDS), ~undoable(), _within(queues))
+    done = and_(item.kind.in_(ACTIONABLE_KINDS), ~undoable(), within(queues))
     escalated = _escalated(viewer)
-    left = and_(or_(to_do(), escalated), _within(queues))
+    left = and_(or_(to_do(), escalated), within(queues))
     # Measurements are escalated under a reason that others have.
     reason = case((item.kind.in_(("gold", "retest")), "uncertainty"), else_=item.reason)
     return _lanes(engine, to_do(), left, done, escalated, reason)
@@ -223,7 +229,7 @@ def throughput(
     )
     if queues is not None:
         statement = statement.join(review_item, review_item.c.id == decision.c.item_id)
-        statement = statement.where(_within(queues))
+        statement = statement.where(within(queues))
     return [Throughput(**row) for row in at_once(engine, statement)]
 
 
@@ -238,7 +244,7 @@ def holders(engine: Engine, *, queues: Collection[str] | None = None) -> list[Ho
             moderator.c.pseudonym,
         )
         .join(moderator, held_by)
-        .where(leased, _within(queues))
+        .where(leased, within(queues))
         .order_by(review_item.c.claimed_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
@@ -257,7 +263,7 @@ def release_all(
 
     Recorded as an event of the account, by `actor_id` (None: the command line).
     """
-    theirs = and_(leased, review_item.c.leased_by == moderator_id, _within(queues))
+    theirs = and_(leased, review_item.c.leased_by == moderator_id, within(queues))
     if item_id is not None:
         theirs = and_(theirs, review_item.c.id == item_id)
     with engine.begin() as connection:
@@ -308,7 +314,7 @@ def escalations(
         .select_from(review_item)
         .join(last, true(), isouter=True)
         .join(holder, holder.c.id == review_item.c.leased_by, isouter=True)
-        .where(_escalated(viewer), _within(queues))
+        .where(_escalated(viewer), within(queues))
         .order_by(review_item.c.severe_due_at, review_item.c.queued_at, review_item.c.id)
         .limit(MOST_ROWS)
     )
@@ -318,8 +324,3 @@ def escalations(
 def _escalated(viewer: int) -> ColumnElement[bool]:
     """Return the condition that an item is escalated, and not just now by `viewer`."""
     return and_(review_item.c.status == "escalated", ~undoable(by=viewer))
-
-
-def _within(queues: Collection[str] | None) -> ColumnElement[bool]:
-    """Return the condition that an item is in one of `queues`, in any if None."""
-    return true() if queues is None else review_item.c.queue.in_(list(queues))

@@ -16,8 +16,8 @@ from golden_numbers import assert_reads_as
 from audits.report.reading import parsed, words_of
 from modwatch.audits import evidence, files
 from modwatch.audits.report import render_report
-from modwatch.audits.report.charts import Point, Ranges, Row, Trend
-from modwatch.audits.report.formatting import bound_of, estimate_decimals, hundredths
+from modwatch.audits.report.charts import Point, Ranges, Row, Trend, range_of
+from modwatch.audits.report.formatting import bound_of, estimate_decimals, hundredths, score
 from modwatch.audits.report.page import page_context
 from modwatch.audits.report.tables import Table
 from modwatch.audits.verify import read_evidence
@@ -55,6 +55,19 @@ def test_page_of_an_audit_with_everything(adaptive, result, earlier):
     page = render_report(adaptive.plan, result, adaptive.chain, earlier(4), service="Example Forum")
 
     assert_reads_as(page, GOLDEN.read_text("utf-8"), GOLDEN)
+
+
+def test_the_mean_score_of_a_stratum_lies_in_its_range(adaptive, result):
+    """Recalibrated means need not: that of the topmost flagged comments is below its range."""
+    message = words_of(report_on(adaptive))
+
+    outside = 0
+    for stratum in result["strata"]:
+        lower, upper = stratum["lower"] or 0.0, stratum["upper"] or 1.0
+        assert lower <= stratum["mean_score"] <= upper
+        outside += not lower <= stratum["score"] <= upper
+        assert f"{range_of(stratum)} {score(stratum['mean_score'])} " in message
+    assert outside
 
 
 def test_every_figure_of_the_result_is_reported(adaptive, result):

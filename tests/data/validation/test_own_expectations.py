@@ -18,6 +18,8 @@ from modwatch.monitoring.incidents.metrics import metric_values
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "expectations.json"
 SECRET = "hostile words"
 NULL = "expect_column_values_to_be_null"
+BETWEEN = "expect_column_values_to_be_between"
+DAY_START = {"$PARAMETER": "day_start"}
 
 
 @pytest.fixture
@@ -107,13 +109,14 @@ def test_a_rejected_day_is_an_alert_and_a_warned_one_too(landed, validate, load,
 
 def test_results_and_pages_hold_no_text(landed, validate, load):
     columns = ("text", "platform", "language", "comment_id", "author_id", "thread_id")
+    words = {"quantiles": [0.5], "value_ranges": [["a", "b"]]}
     rules = [
         *(of("expect_column_values_to_be_null", column=name) for name in columns),
         *(of("expect_column_values_to_be_unique", column=name) for name in columns),
         *(of("expect_column_value_lengths_to_equal", column=name, value=2) for name in columns),
         of("expect_column_most_common_value_to_be_in_set", column="platform", value_set=["a"]),
         of("expect_column_distinct_values_to_equal_set", column="platform", value_set=["a"]),
-        of("expect_column_max_to_be_between", column="platform", max_value=3),
+        of("expect_column_quantile_values_to_be_between", column="language", quantile_ranges=words),
         of("expect_compound_columns_to_be_unique", column_list=["text", "platform"]),
         of("expect_column_pair_values_to_be_equal", column_A="text", column_B="author_id"),
     ]
@@ -121,11 +124,12 @@ def test_results_and_pages_hold_no_text(landed, validate, load):
 
     texts["comment_id"][1] = f"{SECRET} too"
 
-    checked = validate(landed(3, **texts), expectations=load(*rules))
+    checked = validate(landed(3, language=[None] * 3, **texts), expectations=load(*rules))
 
     results = own(checked)
     assert len(results) == len(rules)
-    assert results["expect_column_max_to_be_between", "platform"].observed.startswith("Great Exp")
+    middle = results["expect_column_quantile_values_to_be_between", "language"]
+    assert middle.observed.startswith("Great Exp")
     assert SECRET not in checked.result.to_json() + render_page([checked.result])
     unlike = ("comment_id", "language")
     assert not any(r.passed for (_, column), r in results.items() if column not in unlike)
@@ -185,6 +189,18 @@ def test_a_day_without_rows_has_nothing_to_judge(validate, load):
             "refers to the parameter 'median'",
         ),
         (of(NULL, column="text", row_condition="x"), "has a row_condition"),
+        (of(BETWEEN, column="created_at", min_value="then"), "compares times with 'then'"),
+        (of(BETWEEN, column="created_at", max_value=5), "compares times with '5'"),
+        (of(BETWEEN, column="text", min_value=5), "cannot be evaluated on values of its columns"),
+        (of("expect_column_sum_to_be_between", column="created_at"), "cannot be evaluated"),
+        (
+            of("expect_column_stdev_to_be_between", column="prob", min_value=DAY_START),
+            "cannot be evaluated",
+        ),
+        (
+            of("expect_column_most_common_value_to_be_in_set", column="created_at", value_set=[]),
+            "finds no times",
+        ),
     ],
 )
 def test_a_bad_expectation_is_named_with_its_place(load, expectation, fault):
@@ -193,6 +209,36 @@ def test_a_bad_expectation_is_named_with_its_place(load, expectation, fault):
         load(good, expectation)
     assert fault in str(error.value)
     assert "docs/validation.md" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "noon",
+    ["2026-01-05T12:00", "2026-01-05 12:00:00", "2026-01-05T12:00:00Z", "2026-01-05T17:30+05:30"],
+)
+def test_times_without_a_zone_are_utc(landed, validate, load, noon):
+    """The comments are of 12:00 UTC; day 5 of the month began before, and day 6 begins after."""
+    sets = ("values_to_be_in_set", "distinct_values_to_equal_set", "values_to_not_be_in_set")
+    ends = ("values", "min", "max", "mean", "median")
+    exact = {"quantiles": [0.5], "value_ranges": [[noon, noon]]}
+    rules = [
+        *(of(f"expect_column_{name}", column="created_at", value_set=[noon]) for name in sets),
+        *(
+            of(f"expect_column_{name}_to_be_between", column="created_at", min_value=first)
+            for name in ends
+            for first in ("2026-01-05", "2026-01-06")
+        ),
+        of(
+            "expect_column_quantile_values_to_be_between",
+            column="created_at",
+            quantile_ranges=exact,
+        ),
+        of("expect_column_unique_value_count_to_be_between", column="created_at", max_value=1),
+    ]
+
+    checked = validate(landed(3), expectations=load(*rules))
+
+    passed = [result.passed for result in checked.result.results if result.own]
+    assert passed == [True, True, False, *[True, False] * len(ends), True, True]
 
 
 def test_all_bad_expectations_are_named_at_once(load):

@@ -16,6 +16,7 @@ from installation import Installation, table_rows
 from modwatch.common.errors import AlertError
 from modwatch.data.lake.schemas import SEGMENTS
 from modwatch.installation.resources import Resources, open_resources
+from modwatch.monitoring.incidents.actions import open_incidents
 from modwatch.monitoring.incidents.delivery import deliver
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
@@ -76,6 +77,25 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(resources, server
     assert "Alert raised" in caplog.text
     assert "s3cret" not in caplog.text
     assert "hunter2" not in caplog.text
+
+
+def test_an_incident_has_one_first_day_everywhere_although_late_values_move_it(resources, server):
+    for number, value in enumerate([0.1, 0.3]):
+        put(resources, number, value)
+        judge(resources, number)
+    put(resources, 0, 0.3)  # the day before was bad, too, as labels say later
+    put(resources, 2, 0.3)
+    judge(resources, 2)
+
+    [message] = server.requests
+    [shown] = open_incidents(resources.database)
+    told = datetime.date.fromisoformat(message.json["since"])
+    assert [told, shown.since] == [day(1), day(1)]
+    assert [alert.since for n in (1, 2) for alert in active_on(resources, day(n))] == [told, told]
+
+    put(resources, 3, 0.05)
+    judge(resources, 3)
+    assert [alert.since for alert in active_on(resources, day(2))] == [told], "when it is over, too"
 
 
 def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(resources, server):

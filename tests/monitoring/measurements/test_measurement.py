@@ -1,12 +1,10 @@
 """What a day's measuring plans and finds, on a whole installation."""
 
-import shutil
-
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, known_labels, review
+from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, copy_home, known_labels, review
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import CHECK_ANSWERS
 from modwatch.installation.resources import open_resources
@@ -42,7 +40,7 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
     install, two_scored_days
 ):
     home = install(gold_share=0.5, retest_share=0, review_fraction=0.3)
-    shutil.copytree(two_scored_days.home, home.home)
+    copy_home(two_scored_days.home, home.home)
     home.run("route")
     review(home)
     home.run(*FROM_THE_QUEUE[:3])

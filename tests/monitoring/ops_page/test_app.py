@@ -3,7 +3,6 @@
 import datetime
 import html
 import re
-import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +13,9 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
 from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine
 
-from installation import MONDAY, TO_THE_QUEUE, review
+from installation import MONDAY, TO_THE_QUEUE, copy_home, review
 from modwatch.common.errors import AuditError, IncidentError, LakeError
 from modwatch.common.mlflow_client import connect
 from modwatch.data.lake.delta import Lake
@@ -34,7 +34,8 @@ from modwatch.monitoring.incidents.store import (
 from modwatch.monitoring.ops_page.app import AirflowAccess, create_ops_app
 from modwatch.monitoring.ops_page.page import LastAudit
 from modwatch.review.empty_days import declared_empty
-from modwatch.review.workload import overview
+from modwatch.review.queue.metrics import shown_counts
+from modwatch.review.workload import measurements_left, work_left
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -84,7 +85,7 @@ def open_incident(
 def home(make_installation, scored_monday, tmp_path_factory):
     """An installation with one published day and an open incident; no test changes it."""
     home = make_installation(tmp_path_factory.mktemp("ops"))
-    shutil.copytree(scored_monday.home, home.home)
+    copy_home(scored_monday.home, home.home)
     home.run(*TO_THE_QUEUE[4:])
     review(home, limit=20)
     home.run("collect_labels", "measure")
@@ -312,6 +313,17 @@ def test_without_mlflow_all_but_its_own_pages_is_shown(home):
         assert client.get(f"/days/{MONDAY}/mlflow").status_code == 503
 
 
+def assert_shows_queue(page: str, database: Engine) -> None:
+    """The counts are those that moderators and leads see, and what these do not see apart."""
+    lanes, apart = page.partition("Items for figures and audits")[::2]
+    assert work_left(database)
+    for rows, part in ((work_left(database), lanes), (measurements_left(database), apart)):
+        for lane in rows:
+            assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting:,}<td" in part
+    assert f"In review: {shown_counts(database).leased}." in page
+    assert "<th>waiting<th>overdue<th>escalated<th>oldest, hours<th>reviewed today" in page
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home):
     with open_resources(home.settings) as resources:
         data = replace(
@@ -323,8 +335,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(home):
         assert "Not known whether the newest day is normal" in page
         assert "None yet." not in page, "nobody knows"
         assert page.count("Not known: see above.") == 2, "the week and the audit"
-        lane = overview(resources.database)[0]
-        assert f"<tr><td>{lane.queue}<td>{lane.reason}<td>{lane.waiting}<td" in page
+        assert_shows_queue(page, resources.database)
         assert client.get("/timeline").status_code == 503
 
 

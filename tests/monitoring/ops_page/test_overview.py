@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from modwatch.monitoring.incidents.actions import OpenIncident
-from modwatch.monitoring.ops_page.page import Overview, WorstOpen, render_overview, worst_open
+from modwatch.monitoring.ops_page.page import (
+    Overview,
+    QueueState,
+    WorstOpen,
+    render_overview,
+    worst_open,
+)
 from modwatch.monitoring.publishing.days import Day
 
 DAY = datetime.date(2026, 10, 20)
@@ -36,7 +42,7 @@ def page(
         incidents=incidents,
         more_incidents=0,
         worst=worst_open(incidents or []),
-        lanes=[],
+        queue=QueueState(lanes=[], measuring=[], in_review=0),
         audit=None,
         audit_unknown=days is None,
         console_url="http://console",

@@ -63,7 +63,7 @@ def test_drift_and_queue_of_the_day_itself_are_keys(full_tables, facts):
     assert metrics["drift/score_psi"] == metrics["drift/score_psi_fixed"] == 0.25
     assert metrics["drift/volume_ratio"] == 1.1
     assert metrics["model/cbpe_accuracy"] == 0.94
-    assert metrics["review/waiting"] == 0
+    assert metrics["review/undecided"] == 0
     ends = intervals_of(full_tables(DAY), facts)
     assert ends["drift/score_psi"] == (0.9 * 0.25, 1.1 * 0.25)
     assert "review/age_oldest_hours" not in metrics  # nothing waits today

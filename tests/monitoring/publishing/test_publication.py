@@ -117,7 +117,7 @@ def test_a_day_is_recorded_once_it_is_measured_and_anew_when_something_changes(i
         batches = monday.cast(queue.schema).to_batches()
         resources.lake.replace("drift", MONDAY, batches, feature="queue")
         assert recorded(resources, TUESDAY) == [MONDAY]
-        assert "review/waiting" in read_days(resources.lake)[-1].figures
+        assert "review/undecided" in read_days(resources.lake)[-1].figures
         batch = pa.RecordBatch.from_pylist([row], schema=TABLES["alerts"])
         resources.lake.replace("alerts", TUESDAY, [batch])
         assert recorded(resources, TUESDAY) == [TUESDAY]

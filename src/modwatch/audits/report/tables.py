@@ -78,20 +78,22 @@ def of_strata(result: Result) -> Table:
     rows = tuple(
         (
             range_of(stratum),
-            formatting.score(stratum["score"]),
+            formatting.NONE if (mean := stratum["mean_score"]) is None else formatting.score(mean),
             *(formatting.whole(stratum[name]) for name in counts),
+            formatting.rate(stratum["score"]),
             share.text if (share := stratum_share(stratum)) else formatting.NONE,
         )
         for stratum in result["strata"]
     )
     return Table(
-        caption="Strata (ranges of the score), each share with its 95\u00a0% confidence interval",
+        caption="Strata: ranges of the score, mean score of the drawn comments, share of positives "
+        "that the plan expected, and share found with its 95\u00a0% confidence interval",
         columns=(
             "Scores", "Mean score", "Comments", "Drawn", "Labelled", "Positives",
-            "Share of positives",
+            "Expected share", "Share of positives",
         ),
         rows=rows,
-        numbers=frozenset(range(1, 6)),
+        numbers=frozenset(range(1, 7)),
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ columns whole. Texts are too large for that and are represented by hashes, which
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +23,7 @@ from modwatch.data.validation.expectations import CHUNK_ROWS, chunks, counted, g
 from modwatch.data.validation.ids import siphash
 from modwatch.data.validation.result import Measure, RuleResult, Severity
 from modwatch.data.validation.rows import absent
-from modwatch.data.validation.rules import Rule, Thresholds
+from modwatch.data.validation.rules import Rule, Thresholds, day_parameters
 
 #: Expectations on single rows: these get the values of any column.
 ROW_WISE = frozenset(
@@ -74,7 +75,7 @@ _CATEGORIES = ("platform", "language", "model_version")
 
 #: A column that is not stored: the length of the text in characters.
 _LENGTH = pa.field("text_length", pa.int32())
-_LEFT_OUT = ("dt", "row", "groups", "label", "role")
+_LEFT_OUT = ("dt", "row", "groups", "label", "role", "salt")
 
 #: The columns that expectations may name, by table.
 TABLES: Mapping[str, pa.Schema] = {
@@ -88,13 +89,23 @@ _OF_DAY = ("day_start", "day_end", "trailing_median_rows")
 #: What Great Expectations can compute with them.
 _FUNCTIONS = ("abs", "round", "trunc")
 
+#: Arguments that are compared with values of the column, and the expectations that compare them.
+_COMPARED = ("min_value", "max_value", "value_set", "quantile_ranges")
+_COMPARING = _VALUES - {"expect_column_stdev_to_be_between"} | {
+    "expect_column_values_to_be_between",
+    "expect_column_values_to_be_in_set",
+    "expect_column_values_to_not_be_in_set",
+}
+
 _LONGEST = 200
 
 
 def load_expectations(path: Path) -> tuple[Rule, ...]:
     """Return the expectations of a file, each for the batch `comments` or `scores`.
 
-    Suites of Great Expectations before 1.0, which write `expectation_type`, are read, too.
+    Suites of Great Expectations before 1.0, which write `expectation_type`, are read, too. Times
+    without a zone are UTC. Each expectation is tried on invented rows: one that cannot be evaluated
+    is named.
 
     Raises:
         SettingsError: the file cannot be read, or an expectation cannot be evaluated on the day.
@@ -162,8 +173,33 @@ def _rule(config: Any, where: str, path: Path) -> Rule:
         own=True,
     )
     _check_columns(rule, where)
+    types = [TABLES[table].field(column).type for column in rule.columns]
+    if name in _COMPARING and any(map(pa.types.is_timestamp, types)):
+        _require("most_common" not in name, where, "finds no times; use the minimum or maximum")
+        times = {key: _times(kwargs[key], where) for key in _COMPARED if key in kwargs}
+        rule = replace(rule, kwargs=kwargs | times)
     _check_arguments(rule, where)
+    _check_values(rule, where)
     return rule
+
+
+def _times(given: Any, where: str) -> Any:
+    """Return an argument with its texts as times, UTC where they name no zone."""
+    if isinstance(given, list):
+        return [_times(each, where) for each in given]
+    if isinstance(given, dict):  # quantiles with their ranges, or a parameter
+        ranges = given.get("value_ranges")
+        return given if ranges is None else {**given, "value_ranges": _times(ranges, where)}
+    if given is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"{where} compares times with {str(given)[:_LONGEST]!r}; write a time such as "
+            "2026-01-31T00:00:00+00:00"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _require(condition: object, where: str, fault: str) -> None:
@@ -206,6 +242,28 @@ def _check_arguments(rule: Rule, where: str) -> None:
     except Exception as exc:
         reason = str(exc).strip().splitlines()[-1].strip()
         raise SettingsError(f"{where} has invalid kwargs ({reason})") from exc
+
+
+def _check_values(rule: Rule, where: str) -> None:
+    """Raise SettingsError for an expectation that raises an error on two invented rows."""
+    schema = TABLES[rule.batch]
+    words = day_parameters(date(2026, 1, 5), Thresholds(), schema) | {"trailing_median_rows": 2.0}
+    check = TableCheck(rules=[rule], parameters=words)
+    check.add({name: _invented(schema.field(name).type) for name in check.columns}, 2)
+    fault = "cannot be evaluated on values of its columns; use other arguments, or other columns"
+    try:
+        (result,) = check.own_results()
+    except Exception as exc:  # a parameter of another type than the argument
+        raise SettingsError(f"{where} {fault}") from exc
+    _require(result.observed != _NOT_EVALUATED.observed, where, fault)
+
+
+def _invented(kind: pa.DataType) -> pa.Array:
+    """Return two values of a type."""
+    if pa.types.is_timestamp(kind):
+        noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
+        return pa.array([noon, noon + timedelta(hours=1)], kind)
+    return pa.array(["a", "b"]) if kind == pa.string() else pa.array([0, 1]).cast(kind)
 
 
 def _parameters(kwargs: Any) -> list[str]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import SettingsError, StackError
+from modwatch.installation.environment import require_space
 from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.installation.stack.commands import pages
@@ -67,7 +68,8 @@ def running(
 
     Raises:
         SettingsError: no review database is set.
-        StackError: another process runs this home, a port is in use, or a part does not start.
+        StackError: another process runs this home, a port is in use, a disk is nearly full, or a
+            part does not start.
     """
     if settings.database_url is None:
         raise SettingsError(
@@ -79,6 +81,7 @@ def running(
         exits.enter_context(folder.held())
         if ended := end_leftovers(folder):
             say(f"ended {counted(ended)} of an earlier run")
+        require_space(settings)
         urls = {
             "MODWATCH_MLFLOW_URL": settings.mlflow_url,
             "MODWATCH_CONSOLE_URL": settings.console_url,

@@ -121,8 +121,14 @@ class Cause:
         active = [series for series in self.series if series.active_on(day)]
         return sorted(active, key=lambda series: -SEVERITIES.index(series.rule.severity))
 
-    def alert_on(self, day: datetime.date) -> ActiveAlert | None:
-        """Return what was active at the end of `day`, for the day's page."""
+    def alert_on(
+        self, day: datetime.date, told: IncidentRecord | None = None
+    ) -> ActiveAlert | None:
+        """Return what was active at the end of `day`, for the day's page.
+
+        `told` is the last incident of the cause as receivers know it: it is dated as they were
+        told, although later labels may move its first day.
+        """
         incident = next(
             (incident for incident in self.incidents if incident.is_active_on(day)), None
         )
@@ -131,11 +137,14 @@ class Cause:
         leading = self.active_on(day)[0]
         value = leading.on(day)
         dated = value.change if value else None
+        since = dated.day if dated else incident.since
+        if told and told.overlaps(incident):
+            since = told.since
         return ActiveAlert(
             rule=leading.rule.name,
             subject=leading.subject,
             severity=leading.rule.severity,
-            since=min(dated.day if dated else incident.since, day),
+            since=min(since, day),
             description=describe_value(leading.rule, value) if value else "",
             headline=leading.headline_on(day),
         )

@@ -113,9 +113,10 @@ def evaluate(
             accepted=acceptances(database),
             routed=days_since_routed(database, first, today),
         )
-        _write_alerts(lake, trailing(today, window_days), causes, daily)
         changes = [with_segment(lake, change, fallen_in) for change in changes]
         new = _save(connection, channels, "incident", changes, links)
+        told = last_incidents(connection, "incident")
+        _write_alerts(lake, trailing(today, window_days), causes, daily, told)
         save_evaluation(connection, "incident", today, _newest(causes, today))
     _log_evaluation(day, today, len(changes))
     return new
@@ -197,7 +198,11 @@ def _log_evaluation(day: datetime.date, today: datetime.date, new: int) -> None:
 
 
 def _write_alerts(
-    lake: Lake, window: Sequence[datetime.date], causes: Sequence[Cause], rules: Sequence[AlertRule]
+    lake: Lake,
+    window: Sequence[datetime.date],
+    causes: Sequence[Cause],
+    rules: Sequence[AlertRule],
+    told: Mapping[str, IncidentRecord],
 ) -> None:
     """Write the alerts that were active at the end of each day, where they are not written yet."""
     metrics = {rule.name: rule.metric for rule in rules}
@@ -208,7 +213,7 @@ def _write_alerts(
         rows = [
             _alert_row(lake, day, alert, metrics[alert.rule])
             for cause in causes
-            if (alert := cause.alert_on(day))
+            if (alert := cause.alert_on(day, told.get(cause.name)))
         ]
         if rows != kept[day]:
             lake.replace("alerts", day, [pa.RecordBatch.from_pylist(rows, schema=ALERTS)])

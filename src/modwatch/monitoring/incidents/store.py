@@ -68,6 +68,11 @@ class IncidentRecord:
             return None
         return Incident(since=self.since, opened=self.opened, severity=self.severity)
 
+    def overlaps(self, other: Incident) -> bool:
+        """Return whether an incident of the same cause was active on a day of this one."""
+        last = datetime.date.max
+        return other.opened < (self.ended or last) and self.opened < (other.recovered or last)
+
     def ended_by(self, outcome: Outcome, alert: Alert, day: datetime.date) -> "IncidentRecord":
         """Return the record after a message of its end."""
         return replace(

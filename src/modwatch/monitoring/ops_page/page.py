@@ -21,7 +21,8 @@ from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.measurements.references import ReferencePlan
 from modwatch.monitoring.publishing.days import Day, read_days
-from modwatch.review.workload import LaneWork, overview
+from modwatch.review.queue.metrics import shown_counts
+from modwatch.review.workload import LaneWork, measurements_left, work_left
 
 _WEEK = 7
 
@@ -78,6 +79,18 @@ class WorstOpen:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QueueState:
+    """The review queue, by the counts of the console's pages."""
+
+    #: As moderators and leads see them, by name and reason.
+    lanes: Sequence[LaneWork]
+    #: Items that only measure, which these pages do not show.
+    measuring: Sequence[LaneWork]
+    #: Items of both.
+    in_review: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overview:
     """The content of the page; the template uses every field."""
 
@@ -90,8 +103,8 @@ class Overview:
     more_incidents: int
     #: None: neither a critical incident nor a warning is open, or that is not known.
     worst: WorstOpen | None
-    #: The states of the review queues, by name and reason. None: they could not be read.
-    lanes: Sequence[LaneWork] | None
+    #: None: it could not be read.
+    queue: QueueState | None
     #: None before the first.
     audit: LastAudit | None
     #: Whether audits could not be read.
@@ -113,7 +126,7 @@ def read_overview(data: OpsData) -> Overview:
     problems: list[str] = []
     week = _or_none(problems, lambda: read_days(data.lake, last=_WEEK)[::-1])
     incidents = _or_none(problems, lambda: open_incidents(data.database()))
-    lanes = _or_none(problems, lambda: overview(data.database()))
+    queue = _or_none(problems, lambda: _read_queue(data.database()))
     before = len(problems)
     audit = _or_none(problems, data.last_audit)
     return Overview(
@@ -121,12 +134,20 @@ def read_overview(data: OpsData) -> Overview:
         incidents=incidents and incidents[:_MOST_INCIDENTS],
         more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
         worst=worst_open(incidents or []),
-        lanes=lanes,
+        queue=queue,
         audit=audit,
         audit_unknown=len(problems) > before,
         console_url=data.site.console_url,
         airflow_url=data.site.airflow_url,
         problems=list(dict.fromkeys(problems)),
+    )
+
+
+def _read_queue(engine: Engine) -> QueueState:
+    return QueueState(
+        lanes=work_left(engine),
+        measuring=measurements_left(engine),
+        in_review=shown_counts(engine).leased,
     )
 
 

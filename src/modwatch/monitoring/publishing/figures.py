@@ -305,7 +305,7 @@ def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
     top, middle, bottom = figure.subplots(3, 1)
     _bars(top, "Completion: decided / queued, %", 100 * _by_day(drift, "queue_completion", days))
     top.set_ylim(0, 112)
-    _bars(middle, "Open items", _by_day(drift, "queue_waiting", days))
+    _bars(middle, "Undecided items", _by_day(drift, "queue_waiting", days))
     _ages(bottom, {name: _by_day(drift, name, days) for name in _AGES})
     for axes in (top, middle, bottom):
         charts.day_axis(axes, days)

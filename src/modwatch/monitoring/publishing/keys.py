@@ -88,7 +88,7 @@ _DRIFT = {
     "model/cbpe_accuracy": ("cbpe_accuracy", "prob", ""),
     "review/age_median_hours": ("queue_age_median_hours", "queue", ""),
     "review/age_oldest_hours": ("queue_age_oldest_hours", "queue", ""),
-    "review/waiting": ("queue_waiting", "queue", ""),
+    "review/undecided": ("queue_waiting", "queue", ""),
 }
 
 

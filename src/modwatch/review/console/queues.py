@@ -40,6 +40,7 @@ from modwatch.review.queue import leases
 from modwatch.review.queue.deciding import LONGEST_NOTE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.lanes import Lanes
+from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import Escalation, Holding, LaneWork
 
 api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
@@ -99,6 +100,8 @@ class QueuesPage(Page, template="queues.html"):
     lanes: list[LaneWork]
     escalations: list[Escalation]
     holdings: list[Holding]
+    #: Items in review, of which `holdings` lists the longest.
+    leased: int
     #: Title of every code, and of every reason as `action:reason`.
     titles: dict[str, str]
     rules: Lanes
@@ -123,6 +126,7 @@ def show_queues(session: LeadSession) -> Response:
         lanes=workload.work_left(session.engine, queues=queues, viewer=person.id),
         escalations=workload.escalations(session.engine, queues=queues, viewer=person.id),
         holdings=workload.holders(session.engine, queues=queues),
+        leased=shown_counts(session.engine, queues=queues).leased,
         titles=titles_of(session.policy, session.locale),
         rules=session.context.options.lanes,
         now=database.now(session.engine),

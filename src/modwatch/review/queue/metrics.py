@@ -1,6 +1,7 @@
 """Metrics of the queue: items by status, their ages, and the time to decision."""
 
 import datetime as dt
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -45,16 +46,21 @@ def undoable(by: int | None = None) -> ColumnElement[bool]:
     return review_item.c.id.in_(select(decision.c.item_id).where(recent))
 
 
-def to_do() -> ColumnElement[bool]:
-    """Return the condition of the work that people who may be served items see counted.
+def to_do(kinds: Collection[str] = ACTIONABLE_KINDS) -> ColumnElement[bool]:
+    """Return the condition of the items that every page counts as waiting.
 
-    Whether an item is a measurement must not show when a person leases it, nor while they can undo
-    its decision: measurements do not count, leased items do, and decided ones for that time.
+    By default, those that people who may be served items see counted. Whether an item is a
+    measurement must not show when a person leases it, nor while they can undo its decision:
+    measurements do not count, leased items do, and decided ones for that time.
     """
     item = review_item.c
-    kinds = item.kind.in_(ACTIONABLE_KINDS)
     decided = and_(item.status.in_(["decided", "escalated"]), undoable())
-    return and_(kinds, or_(item.status == "waiting", decided))
+    return and_(item.kind.in_(kinds), or_(item.status == "waiting", decided))
+
+
+def within(queues: Collection[str] | None) -> ColumnElement[bool]:
+    """Return the condition that an item is in one of `queues`, in any if None."""
+    return true() if queues is None else review_item.c.queue.in_(list(queues))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +73,12 @@ class ShownCounts:
     leased: int
 
 
-def shown_counts(engine: Engine) -> ShownCounts:
-    """Return the counts that people who may be served items see."""
-    counted = [select(func.count()).where(which).scalar_subquery() for which in (to_do(), leased)]
+def shown_counts(engine: Engine, *, queues: Collection[str] | None = None) -> ShownCounts:
+    """Return the counts of `queues`, by default all, that people who may be served items see."""
+    counted = [
+        select(func.count()).where(which, within(queues)).scalar_subquery()
+        for which in (to_do(), leased)
+    ]
     row = select(counted[0].label("waiting"), counted[1].label("leased"))
     return ShownCounts(**at_once(engine, row)[0])
 

@@ -74,7 +74,7 @@ class PlannedStratum:
     population: int
     #: Comments drawn in the first stage.
     labels: int
-    #: Mean score, recalibrated by `AuditPlan.calibrations`.
+    #: Expected share of positives: mean score, recalibrated by `AuditPlan.calibrations`.
     score: float
 
 

@@ -7,6 +7,7 @@ None, with a reason and, where the labels give one, a bound.
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -274,12 +275,14 @@ def _by_stratum(
 ) -> list[Document]:
     rows = []
     for number, stratum in enumerate(plan.strata):
-        mine = [key_of(comment) for comment in drawn if comment.stratum == number]
-        labels = [final[key] for key in mine if key in final]
+        mine = [comment for comment in drawn if comment.stratum == number]
+        labels = [final[key] for comment in mine if (key := key_of(comment)) in final]
         rows.append(
             asdict(stratum)
             | {
                 "drawn": len(mine),
+                # As scored, like the range; `score` is recalibrated.
+                "mean_score": fmean(comment.score for comment in mine) if mine else None,
                 "labels": len(labels),
                 "positives": sum(labels),
                 "share": sum(labels) / len(labels) if labels else None,

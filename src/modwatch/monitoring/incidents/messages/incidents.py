@@ -47,7 +47,7 @@ class ActiveAlert:
     #: Feature and reference; empty when the metric has none.
     subject: str
     severity: Severity
-    #: The first day beyond the threshold.
+    #: The first day of the incident, as the messages about it say.
     since: datetime.date
     #: The day's value and the threshold; empty on a day without a value.
     description: str
