@@ -189,6 +189,20 @@ def test_what_is_open_about_decisions_is_told(value, decided_by, chosen, said):
     assert all(word in line for word, line in zip(said, lines, strict=True))
 
 
+def test_the_words_of_a_label_are_asked_for():
+    found = rows(
+        id=str, text=lambda n: f"a remark of mine {n}", label=lambda n: ["hass", "ok"][n % 2]
+    )
+    columns, chosen = (
+        look(found, [*found[0]]),
+        {"label": "label", "decision": "d", "decided_by": "w"},
+    )
+    (line,) = open_decisions(columns, chosen, Vocabulary.of(["ok=other"]))
+    assert line.startswith(
+        "label: no meaning is known of hass (15); add --value WORD=toxic|other for"
+    )
+
+
 def test_a_word_that_may_be_a_text_is_not_printed():
     found = moderated("you are a liar")
     columns = look(found, [*found[0]])

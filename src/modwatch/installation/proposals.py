@@ -14,10 +14,19 @@ from modwatch.data.sources.inspection import (
     shown_names,
     usual_name,
 )
-from modwatch.data.sources.values import DECISIONS, TAKERS, USUAL, Vocabulary, decision_of, taker_of
+from modwatch.data.sources.values import (
+    DECISIONS,
+    LABELS,
+    TAKERS,
+    USUAL,
+    Vocabulary,
+    decision_of,
+    taker_of,
+    vote_of,
+)
 
 #: Columns of words that the vocabulary must know, mostly.
-_READERS = {"decision": decision_of, "decided_by": taker_of}
+_READERS = {"label": vote_of, "decision": decision_of, "decided_by": taker_of}
 #: The largest score in per cent.
 PER_CENT = 100
 #: Different values of a score, at least, that tell which probability it is.
@@ -233,14 +242,16 @@ def open_decisions(
     *,
     decided_by: str | None = None,
 ) -> Iterator[str]:
-    """Yield what is open about the decisions of the platform: what words mean, and whose they are.
+    """Yield what is open about labels and decisions: what words mean, and who decided.
 
     `chosen` has the column of each field; `decided_by` took the decisions that do not say.
     """
-    shown = dict(zip(names := [c.name for c in columns], shown_names(names), strict=True))
-    for field, meanings in (("decision", DECISIONS), ("decided_by", TAKERS)):
+    given = [column.name for column in columns]
+    shown = dict(zip(given, shown_names(given), strict=True))
+    for field, meanings in (("label", LABELS), ("decision", DECISIONS), ("decided_by", TAKERS)):
         fits = (c for c in columns if c.name == chosen.get(field))
-        named = (c for c in columns if usual_name(c.name) in NAMES[field] and c.words)
+        names = NAMES.get(field, ())
+        named = (c for c in columns if usual_name(c.name) in names and c.words)
         column = next(fits, None) or next(named, None)
         unknown = unknown_words(column, field, vocabulary) if column is not None else {}
         if column is None or not unknown or column.name in _others(chosen, field):

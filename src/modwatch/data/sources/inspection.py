@@ -1,4 +1,4 @@
-"""Looks at the first rows of a source, and proposes how to read them; no value is ever shown.
+"""Looks at the first rows of a source, and describes them; no value is ever shown.
 
 A column is described by its name, kind and counts, and times by an invented example.
 """
