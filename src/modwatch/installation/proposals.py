@@ -1,6 +1,7 @@
 """What `modwatch init` proposes from the first rows of a source, and what it doubts."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -257,10 +258,11 @@ def open_decisions(
         if column is None or not unknown or column.name in _others(chosen, field):
             continue
         words = ", ".join(f"{w} ({n:,})" for w, n in unknown.items() if SHOWN.fullmatch(w))
+        name = shlex.quote(f"{field}={shown[column.name]}")
         yield (
             f"{shown[column.name]}: no meaning is known of {words or 'some words'}; add --value "
-            f"WORD={'|'.join(meanings)} for each, or --abstain WORD where it means none, and "
-            f"--column {field}={shown[column.name]}."
+            f"WORD={'|'.join(meanings)} for each, or --abstain WORD where it means none"
+            f"{'.' if chosen.get(field) else f', and --column {name}.'}"
         )
     if not chosen.get("decision"):
         yield (
