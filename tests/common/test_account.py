@@ -46,3 +46,12 @@ def test_most_records_with_one_fault_are_an_error():
     account.count("missing_id", 2)
     with pytest.raises(SourceError, match=r"most of 24 records .* line 3; name the column\)"):
         account.require_most("a.csv", {"missing_id": "name the column"})
+
+
+def test_of_several_sources_the_first_row_that_was_left_out_is_named():
+    accounts = [Account(read=1), Account(read=1)]
+    for account, name in zip(accounts, "ab", strict=True):
+        account.count("blank_text", where=f"{name}.csv, line 2")
+    accounts[0].add(accounts[1])
+    accounts[0].close("both")
+    assert accounts[0].rows() == [("blank_text", 2, "a.csv, line 2")]

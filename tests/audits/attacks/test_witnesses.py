@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -125,9 +126,9 @@ def test_signed_and_timestamped_evidence_is_verified_anywhere(
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
-def earlier(event: Event) -> Event:
+def earlier(event: Event, days: int = 7) -> Event:
     """Every step a week before."""
-    return replace(event, at=(moment(event.at) - timedelta(days=7)).isoformat())
+    return replace(event, at=(moment(event.at) - timedelta(days=days)).isoformat())
 
 
 def with_other_note(event: Event) -> Event:
@@ -191,14 +192,16 @@ def test_mallory_signs_in_the_name_of_fay(after, keys):
     assert "signature that is not valid" in problems(at, "signatures")[0]
 
 
-def test_times_are_changed(published):
+@pytest.mark.parametrize("days", [7, -1], ids=["earlier", "later"])
+def test_times_are_changed(published, days):
     """And the timestamps are asked for anew, which anybody can."""
     labels = files.read_labels(published.audit_store.read("small")[files.labels_file(1)])
     before = [
-        replace(label, decided_at=(moment(label.decided_at) - timedelta(days=7)).isoformat())
+        replace(label, decided_at=(moment(label.decided_at) - timedelta(days=days)).isoformat())
         for label in labels
     ]
-    forge(published, {files.labels_file(1): files.write_labels(before)}, event=earlier)
+    changes = {files.labels_file(1): files.write_labels(before)}
+    forge(published, changes, event=partial(earlier, days=days))
     assert ["is not valid" in message for message in problems(published, "timestamps")] == [
         True,
         True,
