@@ -104,6 +104,7 @@ def propose(columns: Sequence[Column], rows: int, vocabulary: Vocabulary = USUAL
 def parts(column: Column, columns: Sequence[Column]) -> list[str]:
     """Return the columns that seem to hold one text together; none for a whole one.
 
+    >>> from modwatch.data.sources.inspection import look
     >>> columns = look([{"text_1": "you are", "text_2": "wrong"}], ["text_1", "text_2"])
     >>> parts(columns[0], columns)
     ['text_1', 'text_2']
@@ -116,6 +117,7 @@ def parts(column: Column, columns: Sequence[Column]) -> list[str]:
 def unknown_words(column: Column, field: str, vocabulary: Vocabulary) -> dict[str, int]:
     """Return the words of a column, with their number, that mean nothing as a `field`.
 
+    >>> from modwatch.data.sources.inspection import look
     >>> [column] = look([{"d": word} for word in ("kept", "weg", "weg")], ["d"])
     >>> unknown_words(column, "decision", USUAL)
     {'weg': 2}
@@ -147,6 +149,7 @@ def propose_score(columns: Sequence[Column], rows: int) -> str | None:
 def doubt(column: Column, rows: int) -> str | None:
     """Return why a column named like a score may be no probability of toxic; None: nothing says so.
 
+    >>> from modwatch.data.sources.inspection import look
     >>> rows = [{"score": 0.5 + n / 50} for n in range(25)]
     >>> doubt(*look(rows, ["score"]), len(rows))
     'no number is under 0.5, as of the probability of the predicted class, whichever it is'
@@ -191,6 +194,7 @@ def describe_choice(
 
     Columns with few values may be a platform or a language, by which figures are broken down.
 
+    >>> from modwatch.data.sources.inspection import look
     >>> found = [{"id": n, "t": f"remark {n}", "Kanal": "ab"[n % 2]} for n in range(20)]
     >>> columns = look(found, ["id", "t", "Kanal"])
     >>> print(describe_choice({"comment_id": "id", "text": "t"}, columns, ["id", "t", "Kanal"], 20))
