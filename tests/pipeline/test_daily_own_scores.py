@@ -261,3 +261,10 @@ def test_a_decision_of_the_platform_stands_in_place_of_a_flag(home):
     assert scores.threshold is None
     assert page.left_out == {"decision: unreadable_decision": SIZE // 6}
     assert page.status == "warned"
+
+
+def test_a_column_without_any_decision_does_not_say_that_all_was_kept(home):
+    installed = home([scored(number, decision=None) for number in range(SIZE)])
+    installed.run("ingest", "check_comments", "score", "check_scores")
+    with open_resources(installed.settings) as resources:
+        assert day_scores(resources.lake, MONDAY).flagged.sum() == truth()[1].sum() > 0

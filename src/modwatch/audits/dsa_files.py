@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import LABELS, RESTRICTIONS
+from modwatch.data.lake.schemas import LABELS, RESTRICTIONS, brings_decisions
 from modwatch.review.log.labels import current_labels
 from modwatch.review.tables import ACTIONABLE_KINDS
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
@@ -59,7 +59,7 @@ def _of_day(
     rows = pa.table(
         {
             "tag": pc.fill_null(comments.column("language"), ""),
-            "decided": pc.is_valid(decision),
+            "decided": pc.and_(pc.is_valid(decision), brings_decisions(decision)),
             "solely": pc.and_(measure, pc.is_in(taker, pa.array(["model", "rule"]))),
             "not_solely": pc.or_(by_person, pc.fill_null(pc.equal(label, 1), False)),
             "by_unknown": pc.and_(measure, pc.equal(taker, "")),

@@ -38,6 +38,7 @@ _EXTRA_OF = {
     "tokenizers": "models",
     "torch": "models",
     "tqdm": "pipeline",
+    "huggingface_hub": "models",
     "transformers": "models",
     "uvicorn": "console",
     "zxcvbn": "console",

@@ -593,9 +593,14 @@ def _scored_columns(resources: "Resources", day: datetime.date) -> tuple[str, ..
 
 
 def _has_decisions(resources: "Resources", day: datetime.date) -> bool:
-    """Return whether the platform brought decisions on the day's comments."""
+    """Return whether the platform decided on any of the day's comments.
+
+    A column without any decision, as an export may have, does not say that all was kept.
+    """
+    from modwatch.data.lake.schemas import brings_decisions
+
     batches = resources.lake.read("comments", day, columns=["decision"])
-    return any(batch.column(0).null_count < len(batch) for batch in batches)
+    return any(brings_decisions(batch.column(0)) for batch in batches)
 
 
 def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | None:

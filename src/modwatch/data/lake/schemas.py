@@ -22,8 +22,8 @@ def _table(*columns: pa.Field | tuple[str, pa.DataType]) -> pa.Schema:
     return pa.schema([*_required(pa.date32(), "dt"), *columns])
 
 
-#: The decisions that are measures.
-RESTRICTIONS = ("removed", "limited")
+#: The decisions that are measures, and what stands for none.
+RESTRICTIONS, NO_DECISION = ("removed", "limited"), "none"
 
 #: Columns of a comment besides its text. Only replayed corpora and the synthetic community have a
 #: `label`; scoring and routing do not read it. `decision` is what the platform did: removed |
@@ -482,6 +482,15 @@ TABLES: dict[str, pa.Schema] = {
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.
 PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard", "piece"]}
+
+
+def brings_decisions(decision: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether any comment has a decision.
+
+    >>> brings_decisions(pa.array(["none", None])), brings_decisions(pa.array(["none", "kept"]))
+    (False, True)
+    """
+    return bool(set(decision.unique().to_pylist()) - {None, NO_DECISION})
 
 
 def measured_columns(schema: pa.Schema) -> list[str]:

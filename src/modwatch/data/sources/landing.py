@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 
 from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
-from modwatch.data.lake.schemas import LANDED
+from modwatch.data.lake.schemas import LANDED, NO_DECISION
 from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 from modwatch.data.sources.values import (
     DECISIONS,
     LANGUAGE,
-    NO_DECISION,
     TAKERS,
     USUAL,
     Vocabulary,

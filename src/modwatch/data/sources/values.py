@@ -19,7 +19,7 @@ import numpy as np
 
 from modwatch.common.errors import SourceError
 from modwatch.common.text import MISSING, folded
-from modwatch.data.lake.schemas import RESTRICTIONS
+from modwatch.data.lake.schemas import NO_DECISION, RESTRICTIONS
 
 #: A BCP 47 tag, or nothing.
 LANGUAGE = "(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})?"
@@ -31,8 +31,6 @@ _VOTES = {
 #: What a word may mean: as a label, as what was done with a comment, and as who did it.
 LABELS = {"toxic": 1, "other": 0}
 DECISIONS, TAKERS = (*RESTRICTIONS, "kept"), ("model", "rule", "person")
-#: What was done where a source that has decisions has none of a comment: nothing, for all it knows.
-NO_DECISION = "none"
 _DONE = {"toxic": "removed", "other": "kept", **{word: word for word in DECISIONS}}
 #: Words that need no mapping, in lower case.
 _DECISIONS = {

@@ -145,7 +145,8 @@ def _relative_variance(side: SideShare) -> Floats:
 
 
 def _quotient(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.zeros(np.shape(part)), where=np.asarray(whole) > 0)
+    part, whole = np.broadcast_arrays(part, whole)  # one may be known, as of all that are labelled
+    return np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)
 
 
 #: By metric: a function of one side, or of the flagged and the unflagged side.
