@@ -131,6 +131,7 @@ def _data(folder: Path) -> DemoData:
         settings={
             "MODWATCH_SOURCE__KIND": "files",
             "MODWATCH_SOURCE__PATH": str(incoming / "{dt}.jsonl"),
+            "MODWATCH_SOURCE__MADE_UP": "true",
             "MODWATCH_SHARD_TOKENS": "2300",
             "MODWATCH_SAMPLING_SALT": "a salt for tests",
         },
