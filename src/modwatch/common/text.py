@@ -240,3 +240,12 @@ def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return f"| {' | '.join(padded)} |"
 
     return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def named_model(version: str, origin: str) -> str:
+    """Return the version of a model, with its origin where that must be known.
+
+    >>> named_model("3", "old"), named_model("3", "")
+    ('3 (old)', '3')
+    """
+    return f"{version} ({origin})" if origin else version

@@ -327,10 +327,7 @@ def _reading(
     if has_day and "created_at" not in chosen:
         generated.add("created_at")
     chosen = {field: column for field, column in chosen.items() if field not in generated}
-    for field in [field for field in _REQUIRED if field not in {*given, *generated}]:
-        proposed = shown.get(chosen.get(field, ""))
-        if proposed is not None:
-            continue  # confirmed with all others, below
+    for field in [field for field in _REQUIRED if field not in {*chosen, *generated}]:
         if field == "comment_id" and dialogue.yes:
             _require_distinct(usable, shown)
         why = why_no_text(usable) if field in ("text", "comment_id") else ""
@@ -405,8 +402,7 @@ def _column(field: str, choices: Sequence[str], dialogue: Dialogue, why: str) ->
     """Return the column of a required field; SettingsError that says why none is proposed."""
     meaning, option = _REQUIRED[field]
     if dialogue.yes:
-        hint = ", or --delimiter: the first line names only one" if len(choices) == 1 else ""
-        hint = hint or why
+        hint = ", or --delimiter: the first line names only one" if len(choices) == 1 else why
         raise SettingsError(
             f"no column can be {meaning}; add {option}{hint}; if the names above are damaged, add "
             "--encoding"

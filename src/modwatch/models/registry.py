@@ -25,6 +25,7 @@ from modwatch.models.training_run import EXPERIMENT
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import ModelVersion
 
 logger = logging.getLogger(__name__)
@@ -114,11 +115,8 @@ class Registry:
             if report is not None:
                 client.log_dict(run_id, dict(report), "data_report.json")
             experiment = client.get_run(run_id).info.experiment_id
-            logged = client.create_logged_model(experiment, name=self.name, source_run_id=run_id)
-            client.log_model_artifacts(logged.model_id, str(packed))
-            client.finalize_logged_model(logged.model_id, "READY")
+            logged = self._log_model(client, experiment, packed, run_id=run_id)
             client.set_terminated(run_id)
-            _ensure_model(client, self.name)
             card = folder / "README.md"
             text = card.read_text("utf-8") if card.exists() else ""
             about = text.rpartition("\n---\n")[2].strip()  # without the metadata
@@ -139,16 +137,22 @@ class Registry:
     def register_foreign(self, folder: Path, *, tags: Mapping[str, str]) -> str:
         """Register a model of others in `folder` as a new version, as it is; return the version."""
         with connect(self.tracking_uri) as client:
-            experiment = experiment_id(client, EXPERIMENT)
-            logged = client.create_logged_model(experiment, name=self.name)
-            client.log_model_artifacts(logged.model_id, str(folder))
-            client.finalize_logged_model(logged.model_id, "READY")
-            _ensure_model(client, self.name)
+            logged = self._log_model(client, experiment_id(client, EXPERIMENT), folder)
             # With `model_id`, MLflow 3.17 looks for the model in the default store.
             created = client.create_model_version(
                 self.name, source=logged.artifact_location, tags=dict(tags)
             )
         return str(created.version)
+
+    def _log_model(
+        self, client: "MlflowClient", experiment: str, folder: Path, *, run_id: str | None = None
+    ) -> "LoggedModel":
+        """Upload the MLflow model in `folder`, and make sure that versions can be registered."""
+        logged = client.create_logged_model(experiment, name=self.name, source_run_id=run_id)
+        client.log_model_artifacts(logged.model_id, str(folder))
+        client.finalize_logged_model(logged.model_id, "READY")
+        _ensure_model(client, self.name)
+        return logged
 
     def version_of_request(self, request: str) -> str | None:
         """Return the version that was registered for this request; None if none was."""

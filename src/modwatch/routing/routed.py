@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from modwatch.data.lake.day_scores import DayScores, model_origin, named_model
+from modwatch.common.text import named_model
+from modwatch.data.lake.day_scores import DayScores, model_origin
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, COPIES, ROUTED, ROUTING_DESIGN
 from modwatch.review.queue.items import NewItem

@@ -82,6 +82,11 @@ class Measures:
     #: Decided by a person in review, whose decision stands in place of an earlier one.
     reviewed: int = 0
 
+    @property
+    def are_unknown(self) -> bool:
+        """Whether there are comments, and no decision of the platform on any."""
+        return bool(self.comments) and not self.decided
+
     def __add__(self, other: "Measures") -> "Measures":
         return Measures(**{name: n + getattr(other, name) for name, n in vars(self).items()})
 
@@ -134,9 +139,9 @@ def automated_means(
             NAM_TOTAL: ScopeValues.missing(_NO_NOTICES),
             NAM_TRUSTED_FLAGGER: ScopeValues.missing(_NO_NOTICES),
             **(
-                _languages(result["domains"], measures, plan.rule.level, method)
-                if total.decided or not total.comments
-                else dict.fromkeys(LANGUAGES, ScopeValues.missing(NO_DECISIONS))
+                dict.fromkeys(LANGUAGES, ScopeValues.missing(NO_DECISIONS))
+                if total.are_unknown
+                else _languages(result["domains"], measures, plan.rule.level, method)
             ),
         },
     )
@@ -200,7 +205,7 @@ def _rates(figures: Any, level: float, method: str) -> dict[str, Rate | Missing]
 def _scope(measures: Measures, rates: dict[str, Rate | Missing], note: str) -> ScopeValues:
     """Return a scope; without values where it is not known what is a measure, or whose it is."""
     reason = ""
-    if measures.comments and not measures.decided:
+    if measures.are_unknown:
         reason = NO_DECISIONS
     elif measures.by_unknown:
         reason = f"the source of the comments does not say who took {measures.by_unknown} measures"

@@ -95,15 +95,6 @@ def attribute_codes(
     return found
 
 
-def named_model(version: str, origin: str) -> str:
-    """Return the version of a model, with its origin where that must be known.
-
-    >>> named_model("3", "old"), named_model("3", "")
-    ('3 (old)', '3')
-    """
-    return f"{version} ({origin})" if origin else version
-
-
 def demonstrations(lake: Lake, first: datetime.date, last: datetime.date) -> set[datetime.date]:
     """Return the days from `first` to `last` whose figures mean nothing: DEMONSTRATION."""
     rows = lake.rows_between("model_references", first, last, ["dt", "category"])

@@ -19,13 +19,7 @@ from modwatch.data.sources.timestamps import (
     is_eight_digit_date,
     read_moment,
 )
-from modwatch.data.sources.values import (
-    USUAL,
-    number_of,
-    plain,
-    probability_of,
-    text_of,
-)
+from modwatch.data.sources.values import USUAL, number_of, plain, probability_of, text_of
 
 #: Names under which sources have the columns of Modwatch, the clearest first, without case, blanks
 #: and punctuation; also those of WordPress, Discourse, Reddit, YouTube, Zendesk and Mastodon.

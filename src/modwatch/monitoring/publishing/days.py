@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from modwatch.data.lake.day_scores import DEMONSTRATION, named_model
+from modwatch.common.text import named_model
+from modwatch.data.lake.day_scores import DEMONSTRATION
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
