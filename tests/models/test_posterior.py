@@ -80,6 +80,16 @@ def test_an_ensemble_is_the_mean_of_its_members():
     )
 
 
+def test_the_moments_are_those_of_the_calibrated_probability():
+    members = LogitPosterior(mean=np.array([[-1.0], [3.0]]), variance=np.zeros((2, 1)))
+    prob = 1 / (1 + np.exp(-members.mean[:, 0]))
+    moments = members.moments(np.square)
+    assert moments.prob[0] == pytest.approx(prob.mean() ** 2)
+    assert moments.variance[0] == pytest.approx((prob**2).var())
+    information = entropy((prob**2).mean()) - entropy(prob**2).mean()
+    assert moments.mutual_information[0] == pytest.approx(information)
+
+
 @given(
     means=st.lists(st.floats(-30, 30), min_size=1, max_size=4),
     variance=st.floats(0, 100),

@@ -1,12 +1,21 @@
 """Which routed comments without a label are followed up."""
 
+import datetime
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lake_days import batch, put_scores
 
 from modwatch.common.errors import DesignError
-from modwatch.routing.follow_ups import draw_follow_ups, follow_up_parts
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import ROUTED
+from modwatch.routing.design import RoutingPolicy
+from modwatch.routing.follow_ups import draw_follow_ups, follow_up_parts, follow_up_rows
+
+DAY = datetime.date(2026, 1, 5)
 
 
 def keys(size, seed=0):
@@ -54,3 +63,19 @@ def test_the_draw_depends_on_the_keys_alone():
 def test_a_comment_without_a_key_is_refused():
     with pytest.raises(DesignError, match="pass one each"):
         draw_follow_ups(np.zeros(3, np.int64), keys(2), share=0.2)
+
+
+def test_what_a_lead_dismissed_is_kept_with_its_reason_and_never_drawn(tmp_path):
+    lake = Lake(root=str(tmp_path / "lake"))
+    put_scores(lake, DAY, np.linspace(0, 1, 12))
+    ids = [f"c{number}" for number in range(12)]
+    design = {"reason": "uncertainty", "stratum": 0, "rank": 1, "model_version": "3"}
+    design |= {"inclusion_probability": 1.0, "review_score": 0.1}
+    lake.replace("routed", DAY, [batch(ROUTED, 12, dt=DAY, comment_id=ids, **design)])
+    reasons = dict(zip(ids[:10], ["skipped", "dismissed"] * 5, strict=False))
+    policy = RoutingPolicy(review_fraction=0.5, follow_up_share=1.0)
+    rows = follow_up_rows(lake, DAY, day_scores(lake, DAY), reasons, policy, "salt").to_pandas()
+    assert dict(zip(rows["comment_id"], rows["reason"], strict=True)) == reasons
+    assert set(rows.loc[rows["drawn"], "reason"]) == {"skipped"}
+    assert rows["drawn"].sum() == 5
+    assert not rows.loc[rows["reason"] == "dismissed", "probability"].any()

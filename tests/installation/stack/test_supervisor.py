@@ -244,6 +244,8 @@ def test_a_session_whose_number_is_another_process_now_is_left_alone():
         assert [process.pid for process in members([session], "")] == [stranger.pid]
         reused = Session(sid=session.sid, started=(session.started or 0) - 100)
         assert members([reused], "") == []
+        leaderless = Session(sid=session.sid, started=None)  # its number can only be another's
+        assert members([leaderless], "") == []
     finally:
         stranger.kill()
         stranger.wait()

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from mlflow import MlflowClient
 from moderator_groups import put_moderator_groups
 from sqlalchemy import text
 
 from installation import MONDAY, known_labels, review, take_one
+from modwatch.data.lake.schemas import ANNOTATIONS
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.annotation_report import render_page
 from modwatch.monitoring.annotation_report.figures import report_figures
@@ -105,7 +107,12 @@ def test_labels_are_kept_and_reported_once_with_page_tables_and_few_keys(reviewe
         with resources.database.connect() as connection:
             (last,) = connection.execute(text(newest)).mappings()
         undo(resources.database, **last, idempotency_key="u")
+        gone = today() - datetime.timedelta(days=1)  # the log has no labels of it any more
+        kept = resources.lake.table("annotations", today()).to_pylist()
+        rows = pa.RecordBatch.from_pylist([row | {"dt": gone} for row in kept], ANNOTATIONS)
+        resources.lake.replace("annotations", gone, [rows])
         assert opinions.collect_annotations(resources, today()) == number - 1
+        assert resources.lake.count("annotations", gone) == 0
 
 
 @pytest.fixture

@@ -105,6 +105,18 @@ def test_first_labels_and_confirmations_are_compared(engine, ann, ben, stream):
     assert report(engine, queues=["another"]).confirmations.n == 0
 
 
+def test_a_rarely_confirmed_label_stands_for_those_that_were_not_confirmed(
+    engine, ann, ben, stream
+):
+    """Each clean label stands for ten, each toxic one for one; they disagree on the toxic ones."""
+    chances = {"confirmation_probability_0": 0.1, "confirmation_probability_1": 1.0}
+    stream(30, "review", "confirmation", **chances)
+    label_all(engine, ann, truth)
+    label_all(engine, ben, lambda _: 0)
+    found = report(engine, minimum=20).confirmations
+    assert (found.value, found.n) == (pytest.approx(20 * 10 / (20 * 10 + 10)), 30)
+
+
 def test_what_was_undone_does_not_count_and_what_was_corrected_counts_as_first_stated(
     engine, ann, ben, stream
 ):
