@@ -481,8 +481,9 @@ def _form(
     if not forms:
         raise SettingsError(
             f"the values of {shown} are not times that Modwatch can read (ISO 8601, numbers "
-            "since 1970, or day, month and year with . / or -); set --column created_at=COLUMN, "
-            "--time-format, or --day without this column"
+            "since 1970, or day, month and year with . / or -; a zone as +02:00, since a name such "
+            "as PDT is that of several); set --column created_at=COLUMN, --time-format, or --day "
+            "without this column"
         )
     if len(forms) == 1:
         return forms[0]

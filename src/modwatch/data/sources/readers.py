@@ -77,8 +77,8 @@ def file_format(path: Path) -> str:
     if suffix not in known or (known[suffix] in ("parquet", "xlsx") and name != path.name):
         raise SourceError(
             f"The format of {path} is unknown; name the file *{', *'.join(known)} "
-            f"(text formats also {' or '.join(_COMPRESSED)}), unpack an archive, and save an old "
-            "Excel file as *.xlsx."
+            f"(text formats also {' or '.join(_COMPRESSED)}), unpack an archive, save an old "
+            "Excel file as *.xlsx, and convert XML to one of these."
         )
     return known[suffix]
 
