@@ -80,7 +80,8 @@ _MESSAGES = text(
 
 _CURSOR = text(
     """
-    SELECT FROM outbox_cursor AS cursor WHERE topic = 'decision' AND decision_id <> 0
+    SELECT FROM outbox_cursor AS cursor
+    WHERE topic = 'decision' AND decision_id IS DISTINCT FROM 0
         AND NOT EXISTS (SELECT FROM decision WHERE id = cursor.decision_id
             AND transaction_id = cursor.transaction_id)
     """

@@ -2,6 +2,7 @@
 
 Accounts, gold comments and policies must be as their last event left them, and decided items as
 their last decision did: a change in the database without an entry of the log is a contradiction.
+Whatever the log knows must be there, once, and what is there must be known.
 """
 
 import json
@@ -23,10 +24,15 @@ from modwatch.review.log.decision_log import (
 from modwatch.review.log.labels import in_force_sql
 from modwatch.review.tables import (
     FINAL_ACTIONS,
+    STATUSES,
+    decision,
+    decision_chain,
+    event_chain,
     gold_comment,
     moderator,
     moderator_queue,
     policy_version,
+    review_item,
 )
 
 #: Commitment to a row of `gold_comment`, in hexadecimal.
@@ -41,13 +47,14 @@ GOLD_COMMITMENT = literal_column(
     Text,
 )
 
-#: Items that are not as their last decision left them. An item with a label in force must have the
-#: texts that were read for it; whoever labelled an item that is open again may have read others.
+#: Items that are missing, or not as their last decision left them. One with a label in force must
+#: have the texts that were read for it; whoever labelled an item that is open again may have read
+#: others.
 _ITEMS = text(
     f"""
     WITH last AS (
-        SELECT DISTINCT ON (item_id) item_id, outcome FROM decision
-        ORDER BY item_id, id DESC
+        SELECT DISTINCT ON (item_id) item_id, dt, comment_id, kind, item_digest, outcome
+        FROM decision ORDER BY item_id, id DESC
     ), labels AS (
         SELECT item_id, bool_and(
             coalesce(text_commitment = {text_commitment_sql("item")}, false)
@@ -59,18 +66,23 @@ _ITEMS = text(
         WHERE item.status = 'decided' AND {in_force_sql("decision", *FINAL_ACTIONS)}
         GROUP BY item_id
     )
-    SELECT item.id, item.status, last.outcome,
-        labels.item_id IS NOT NULL AS labelled, same_texts, same_values,
+    SELECT coalesce(item.id, last.item_id) AS id, item.id IS NULL AS missing, item.status,
+        last.outcome, labels.item_id IS NOT NULL AS labelled, same_texts, same_values,
         CASE WHEN :erased IN (item.text, item.parent_text)
             THEN encode({text_commitment_sql("item")}, 'hex') END AS left_over
     FROM review_item AS item
-    LEFT JOIN last ON last.item_id = item.id
+    FULL JOIN last ON last.item_id = item.id
     LEFT JOIN labels ON labels.item_id = item.id
-    WHERE item.status = 'decided' AND (same_texts AND same_values) IS NOT TRUE
-        OR item.status IN ('decided', 'closed')
+    WHERE item.id IS NULL
+        OR item.status = 'decided' AND (same_texts AND same_values) IS NOT TRUE
+        OR item.status IN ('decided', 'closed', 'escalated')
             AND last.outcome IS DISTINCT FROM item.status
-        OR last.outcome IN ('decided', 'closed') AND item.status <> last.outcome
-    ORDER BY item.id
+        OR last.outcome IN ('decided', 'closed') AND item.status IS DISTINCT FROM last.outcome
+        OR (item.status IN {STATUSES}) IS NOT TRUE
+        OR item.status = 'closed' AND last.item_digest IS DISTINCT FROM {item_digest_sql("item")}
+        OR last.item_id = item.id AND (item.dt, item.comment_id, item.kind)
+            IS DISTINCT FROM (last.dt, last.comment_id, last.kind)
+    ORDER BY 1
     """  # noqa: S608 - our own text
 )
 
@@ -91,6 +103,26 @@ _CONFIRMATIONS = text(
 )
 
 
+#: Decisions that refer to none on their item, or stand after one that was made later: the number of
+#: a decision, by which others refer to it and which says what came last, is in no hash.
+_REFERENCES = text(
+    """
+    SELECT made.id FROM (
+        SELECT id, item_id, item_version, refers_to,
+            max(item_version) OVER (PARTITION BY item_id ORDER BY id) AS latest FROM decision
+    ) AS made LEFT JOIN decision AS other ON other.id = made.refers_to
+    WHERE made.id IS NULL OR made.item_version < latest
+        OR made.refers_to IS NOT NULL AND other.item_id IS DISTINCT FROM made.item_id
+    ORDER BY made.id
+    """
+)
+
+#: What figures join by its key: a second row of it would count twice.
+_KEYED = (
+    moderator, review_item, decision, gold_comment, policy_version, decision_chain, event_chain,
+)  # fmt: skip
+
+
 @dataclass(kw_only=True)
 class RecordedState:
     """Accounts, gold comments and policies as the events that were added left them."""
@@ -103,6 +135,8 @@ class RecordedState:
 
     #: `pseudonym`, `role`, `disabled` and `queues` of each account.
     accounts: defaultdict[int, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    #: Whose decisions the log has.
+    people: set[int] = field(default_factory=set)
     #: Commitment, and whether retired, by comment.
     gold: dict[str, tuple[str, bool]] = field(default_factory=dict)
     #: Digest by version, as it is stored and as it follows from the content.
@@ -170,8 +204,10 @@ def _account_problems(connection: Connection, state: RecordedState) -> Iterator[
     disabled = moderator.c.disabled_at.is_not(None).label("disabled")
     columns = (moderator.c.id, moderator.c.pseudonym, moderator.c.role, disabled)
     rows = select(*columns, queues.label("queues")).order_by(moderator.c.id)
+    missing = state.people | state.accounts.keys()
     for row in connection.execute(rows):
-        recorded = {"disabled": False, "queues": None, **state.accounts[row.id]}
+        missing.discard(row.id)
+        recorded = {"disabled": False, "queues": None, **state.accounts.get(row.id, {})}
         if "pseudonym" not in recorded:
             yield f"account {row.id} exists, but no event created it"
             continue
@@ -184,6 +220,8 @@ def _account_problems(connection: Connection, state: RecordedState) -> Iterator[
             yield f"account {row.id} is {now}, but its events say {then}"
         if sorted(map(str, row.queues or ())) != sorted(map(str, recorded["queues"] or ())):
             yield f"account {row.id} has other queues than its events say"
+    for id_ in sorted(missing):
+        yield f"account {id_} is missing, but the log has events or decisions of it"
 
 
 def _gold_problems(connection: Connection, state: RecordedState) -> Iterator[str]:
@@ -218,7 +256,11 @@ def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str
     values = {"erased": ERASED, "erased_before": state.erased_before, "held": [*state.held]}
     for row in connection.execute(_ITEMS, values):
         erased = row.left_over and state.erased_items.get(str(row.id)) == row.left_over
-        if row.status == "decided" and not row.labelled:
+        if row.missing:
+            yield f"item {row.id} is missing, but the log has decisions on it"
+        elif row.status not in STATUSES:
+            yield f"item {row.id} has no status that there is"
+        elif row.status == "decided" and not row.labelled:
             yield f"item {row.id} is decided, but the log has no label of it"
         elif row.labelled and not row.same_texts and not erased:
             yield f"item {row.id} has other texts than those that were judged"
@@ -229,6 +271,8 @@ def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str
                 f"item {row.id} is {row.status}, but its last decision left it "
                 f"{row.outcome or 'unchanged'}"
             )
+        else:
+            yield f"item {row.id} has other values than when it was decided"
 
 
 def _note_problems(_: Connection, state: RecordedState) -> Iterator[str]:
@@ -255,6 +299,18 @@ def _confirmation_problems(connection: Connection, _: RecordedState) -> Iterator
         yield f"item {id_} confirms a label that the comment never got"
 
 
+def _reference_problems(connection: Connection, _: RecordedState) -> Iterator[str]:
+    for id_ in connection.scalars(_REFERENCES):
+        yield f"decision {id_} does not fit to the others on its item: a number was changed"
+
+
+def _repeated_rows(connection: Connection, _: RecordedState) -> Iterator[str]:
+    for table in _KEYED:
+        key = [*table.primary_key]
+        for row in connection.execute(select(*key).group_by(*key).having(func.count() > 1)):
+            yield f"the table {table.name} has the row {row[0]!r} more than once"
+
+
 #: What yields how the tables differ from the log, by what it compares.
 STATE: dict[str, Callable[[Connection, RecordedState], Iterator[str]]] = {
     "accounts": _account_problems,
@@ -263,4 +319,6 @@ STATE: dict[str, Callable[[Connection, RecordedState], Iterator[str]]] = {
     "items": _item_problems,
     "notes": _note_problems,
     "confirmations": _confirmation_problems,
+    "references": _reference_problems,
+    "repeated rows": _repeated_rows,
 }

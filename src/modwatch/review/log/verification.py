@@ -60,7 +60,8 @@ MALFORMED = (DBAPIError, ArithmeticError, LookupError, RecursionError, TypeError
 _ENTRY = """id, coalesce(position, 0) AS position, coalesce(previous_hash, '') AS previous_hash,
         coalesce(hash, '') AS hash"""
 
-#: Later times than these have no number of microseconds, which the content of an entry has.
+#: Python has no other days, and the database no number of microseconds, which the content of an
+#: entry has, for some later times.
 _DATED = "BETWEEN '0001-01-01' AND '9999-12-31'"
 
 #: In the order of time: in that of the chains, the database would read its pages once per person.
@@ -68,7 +69,7 @@ _DATED = "BETWEEN '0001-01-01' AND '9999-12-31'"
 _DECISIONS = text(
     f"""
     SELECT coalesce(moderator_id, 0) AS chain, {_ENTRY},
-        CASE WHEN isfinite(dt) THEN dt ELSE 'epoch' END AS day,
+        CASE WHEN dt {_DATED} THEN dt ELSE 'epoch' END AS day,
         CASE WHEN num_nulls(note, note_salt, note_commitment) = 3 THEN true
             WHEN num_nulls(note, note_salt) = 2 THEN null
             ELSE coalesce(note_commitment = {commitment_sql("note_salt", "note")}, false)
@@ -157,6 +158,7 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
                 decisions += 1
                 if row["note_opens"] is None:
                     state.missing_notes[row["id"]] = row["day"]
+            state.people.update(chains.heads)
         with going_on("events"):
             for row in connection.execute(_EVENTS, execution_options=streamed).mappings():
                 _follow(chains, row)
