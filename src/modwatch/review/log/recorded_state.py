@@ -47,6 +47,15 @@ GOLD_COMMITMENT = literal_column(
     Text,
 )
 
+#: Its label in force binds a decided item, and its last decision a closed one.
+_SAME_VALUES = f"""
+    (last.item_id IS NULL OR (item.dt, item.comment_id, item.kind)
+        IS NOT DISTINCT FROM (last.dt, last.comment_id, last.kind)
+    AND CASE item.status WHEN 'decided' THEN labels.same_values
+        WHEN 'closed' THEN last.item_digest IS NOT DISTINCT FROM {item_digest_sql("item")}
+        ELSE true END)
+"""
+
 #: Items that are missing, or not as their last decision left them. One with a label in force must
 #: have the texts that were read for it; whoever labelled an item that is open again may have read
 #: others.
@@ -67,21 +76,20 @@ _ITEMS = text(
         GROUP BY item_id
     )
     SELECT coalesce(item.id, last.item_id) AS id, item.id IS NULL AS missing, item.status,
-        last.outcome, labels.item_id IS NOT NULL AS labelled, same_texts, same_values,
+        last.outcome, labels.item_id IS NOT NULL AS labelled, same_texts,
+        {_SAME_VALUES} AS same_values,
         CASE WHEN :erased IN (item.text, item.parent_text)
             THEN encode({text_commitment_sql("item")}, 'hex') END AS left_over
     FROM review_item AS item
     FULL JOIN last ON last.item_id = item.id
     LEFT JOIN labels ON labels.item_id = item.id
     WHERE item.id IS NULL
-        OR item.status = 'decided' AND (same_texts AND same_values) IS NOT TRUE
+        OR item.status = 'decided' AND same_texts IS NOT TRUE
+        OR {_SAME_VALUES} IS NOT TRUE
         OR item.status IN ('decided', 'closed', 'escalated')
             AND last.outcome IS DISTINCT FROM item.status
         OR last.outcome IN ('decided', 'closed') AND item.status IS DISTINCT FROM last.outcome
         OR (item.status IN {STATUSES}) IS NOT TRUE
-        OR item.status = 'closed' AND last.item_digest IS DISTINCT FROM {item_digest_sql("item")}
-        OR last.item_id = item.id AND (item.dt, item.comment_id, item.kind)
-            IS DISTINCT FROM (last.dt, last.comment_id, last.kind)
     ORDER BY 1
     """  # noqa: S608 - our own text
 )
@@ -264,15 +272,13 @@ def _item_problems(connection: Connection, state: RecordedState) -> Iterator[str
             yield f"item {row.id} is decided, but the log has no label of it"
         elif row.labelled and not row.same_texts and not erased:
             yield f"item {row.id} has other texts than those that were judged"
-        elif row.labelled and not row.same_values:
+        elif not row.same_values:
             yield f"item {row.id} has other values than when it was decided"
         elif row.status != row.outcome:
             yield (
                 f"item {row.id} is {row.status}, but its last decision left it "
                 f"{row.outcome or 'unchanged'}"
             )
-        else:
-            yield f"item {row.id} has other values than when it was decided"
 
 
 def _note_problems(_: Connection, state: RecordedState) -> Iterator[str]:
