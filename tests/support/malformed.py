@@ -75,13 +75,37 @@ def without_rules(database: Engine) -> Engine:
     """Return an engine of the owner, after dropping every constraint and trigger for good."""
     owner = connect(owner_url(database.url.render_as_string(hide_password=False)), pool_size=1)
     with owner.begin() as connection:
-        tables = f"CAST('{{{', '.join(TABLES)}}}' AS regclass[])"
-        rules = _RULES.replace(":tables", tables).replace("::", r"\:\:")
-        for statement in connection.scalars(text(rules)).all():
-            connection.execute(text(statement))
-        for table in TABLES:
-            connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))
+        drop_rules(connection)
     return owner
+
+
+def drop_rules(connection: Connection) -> None:
+    """Drop every constraint and trigger of `TABLES`."""
+    tables = f"CAST('{{{', '.join(TABLES)}}}' AS regclass[])"
+    rules = _RULES.replace(":tables", tables).replace("::", r"\:\:")
+    for statement in connection.scalars(text(rules)).all():
+        connection.execute(text(statement))
+    for table in TABLES:
+        connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))
+
+
+def attacks(connection: Connection, chance: random.Random, values: int) -> Iterator[str]:
+    """Yield statements that take rows away, repeat one, or write `values` values into each column.
+
+    Into one row or all; NULL is always among the values.
+    """
+    for table in TABLES:
+        rows = connection.scalar(text(f"SELECT count(*) FROM {table}")) or 1
+        one = f"ctid = (SELECT ctid FROM {table} ORDER BY ctid OFFSET {{}} LIMIT 1)"
+        yield f"DELETE FROM {table}"
+        yield f"INSERT INTO {table} SELECT * FROM {table} LIMIT 1"
+        for row in chance.sample(range(rows), min(rows, 2 * values)):
+            yield f"DELETE FROM {table} WHERE {one.format(row)}"
+        for column, kind in connection.execute(text(_COLUMNS), {"name": table}):
+            junk = [_junk(chance, kind) for _ in range(values - 1)]
+            for value in ["NULL", *junk]:
+                where = chance.choice(("true", one.format(chance.randrange(rows))))
+                yield f"UPDATE {table} SET {column} = {value} WHERE {where}"
 
 
 def spoil(connection: Connection, chance: random.Random, rows: int) -> Iterator[str]:
