@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from modwatch.common.errors import DatabaseError
 from modwatch.review.log import labels
 from modwatch.review.log.verification import verify_log
+from modwatch.review.outbox.decision_events import relay_decisions
 from modwatch.review.people import changes
 from modwatch.review.policy.tree import load_policy, register_policy
 from modwatch.review.quality_control import comparisons
@@ -74,6 +75,7 @@ def worked(engine, ann, ben, cai, lea, new_item):
     spam = dismissal.Criteria(comment_ids=("closed",))
     expected = dismissal.matching(engine, spam)
     dismissal.resume(engine, dismissal.start(engine, lea.id, spam, "spam", expected).id)
+    relay_decisions(engine, ["platform"])
     intake.enqueue(engine, [new_item("waiting")], DAY + timedelta(2))
     assert verify_log(engine).problems == ()
     assert scalar(engine, "SELECT count(DISTINCT kind) FROM decision") == 4
@@ -100,7 +102,9 @@ def figures(connection: Connection) -> list[object]:
     """Return what figures are computed from, as text; a value may be one that Python has not."""
     found: list[object] = []
     for query in FIGURES:
-        rows = f"SELECT string_agg(CAST(read AS text), ' ') FROM ({query}) AS read"
+        rows = (
+            f"SELECT array_agg(one ORDER BY one) FROM ({query}) AS read, CAST(read AS text) AS one"
+        )
         try:
             with connection.begin_nested():
                 found.append(connection.scalar(text(rows), VALUES))

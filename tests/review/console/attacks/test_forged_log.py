@@ -175,7 +175,7 @@ MANIPULATIONS = {
         "ALTER TABLE decision DROP CONSTRAINT decision_dt_check, "
         "DROP CONSTRAINT decision_decided_at_check; "
         f"UPDATE decision SET {column} = '{past}' WHERE id = 2; "
-        "UPDATE decision SET label = 1 - label WHERE id = 3": rf"(?s)decision 2 \(.*decision 3 \("
+        "UPDATE decision SET label = 1 - label WHERE id = 3": r"(?s)decision 2 \(.*decision 3 \("
         for column in ("dt", "decided_at") for past in ("0044-03-15 BC", "20000-01-01")
     },
 }  # fmt: skip
