@@ -168,6 +168,15 @@ def test_decisions_are_made_up(after):
         assert any(says in found for found in remarks(small, "files"))
 
 
+def test_only_the_register_finds_that_the_first_steps_are_dated_back(published):
+    def earlier(event: Event) -> Event:
+        first = event.action in ("planned", "approved")
+        return replace(event, at=event.at.replace("20", "19", 1)) if first else event
+
+    forge(published, event=earlier)
+    assert finders(published) == {"register"}
+
+
 def test_approval_facts_are_made_up(after):
     """The approval of the tests has a random number of zeros."""
     small = after("draw")
