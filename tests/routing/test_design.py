@@ -12,6 +12,7 @@ from scipy.special import expit
 from modwatch.common.errors import DesignError
 from modwatch.routing.design import RoutingPolicy, design_routing, strata_of
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.sampling import allocate
 
 policies = st.builds(
@@ -197,11 +198,11 @@ def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy):
     routing = design_routing(prob, keys, policy, threshold=0.3)
     top = np.isin(np.arange(prob.size), routing.row[routing.stratum == 0])
     score = review_scores(prob, strategy, toxic_share=0.3, threshold=0.3)
-    found = strata_of(score, routing.strata, top, flagged=prob.astype(float) > 0.3)
+    found = strata_of(score, routing.strata, top, flagged=is_flagged(prob, 0.3))
     assert np.bincount(found).tolist() == routing.strata["population"].tolist()
     assert (found[routing.row] == routing.stratum).all()
     with pytest.raises(DesignError, match="do not divide into the strata"):
-        strata_of(score[::-1] * 0.9, routing.strata, top, flagged=prob.astype(float) > 0.3)
+        strata_of(score[::-1] * 0.9, routing.strata, top, flagged=is_flagged(prob, 0.3))
 
 
 def contradicting(prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:

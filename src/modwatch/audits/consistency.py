@@ -18,6 +18,7 @@ from modwatch.statistics.audit.draw import DrawnComment, keys_of, labels_demande
 from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, in_order, key_of
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 from modwatch.statistics.audit.sample_design import ScoreCounts, sizes_and_means
+from modwatch.statistics.decisions import is_flagged
 
 #: p-values below this are reported: fewer than one false report in a million audits.
 _TOO_RARE = 1e-9
@@ -258,7 +259,7 @@ def _within(plan: AuditPlan, comment: DrawnComment) -> bool:
     lower = 0 if stratum.lower is None else stratum.lower
     upper = np.inf if stratum.upper is None else stratum.upper
     threshold, flagged = plan.threshold, stratum.side == "flagged"
-    decided = threshold is None or (comment.score > threshold) == flagged
+    decided = threshold is None or is_flagged(comment.score, threshold) == flagged
     return decided and comment.score <= 1 and lower <= comment.score < upper
 
 

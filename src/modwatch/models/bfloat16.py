@@ -15,6 +15,8 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.utils import is_flash_attn_2_available
 
+from modwatch.statistics.decisions import is_flagged
+
 #: Names of attentions among those of transformers.
 _BLOCKED, _ASYNC, _FLASH = "modwatch_blocked", "modwatch_async", "flash_attention_2"
 #: Most attention scores at once: in bfloat16 half a megabyte, which stays in the second-level cache
@@ -220,6 +222,8 @@ def agreement(
     return Agreement(
         comments=len(exact),
         largest_difference=round(float(np.abs(exact - coarse).max()), 6),
-        decisions_changed=float(np.mean((exact > threshold) != (coarse > threshold))),
+        decisions_changed=float(
+            np.mean(is_flagged(exact, threshold) != is_flagged(coarse, threshold))
+        ),
         reviewed_overlap=len(first & second) / reviewed,
     )

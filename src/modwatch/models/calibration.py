@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from modwatch.common.errors import ModelError
 from modwatch.models.manifest import AGAIN
+from modwatch.statistics.decisions import is_flagged
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -172,7 +173,9 @@ def best_f1_threshold(prob: Floats, label: Labels, weight: Floats) -> float:
     sums = np.maximum(precision + recall, np.finfo(float).tiny)
     best = int(np.argmax((2 * precision * recall / sums)[:-1]))
     below = prob[prob < scores[best]]
-    return float((scores[best] + (below.max() if len(below) else 0.0)) / 2)
+    lower = float(below.max()) if len(below) else 0.0
+    middle = (float(scores[best]) + lower) / 2
+    return middle if is_flagged(scores[best], middle) else lower  # neighbours in float32
 
 
 def prevalence_weights(label: Labels, expected: float) -> Floats:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.common.errors import ModelError
 from modwatch.data.lake.day_scores import ORIGIN
 from modwatch.data.validation.profiles import profile_scores
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.drift.profile import (
     BINS,
     RANGES,
@@ -49,7 +50,7 @@ def held_out_profile(
     """
     rows = weighted_rows(prob, weights)
     scored = np.asarray(prob, np.float32)[rows]  # as scoring keeps them
-    profile = profile_scores(scored, scored.astype(np.float64) > threshold, ())
+    profile = profile_scores(scored, is_flagged(scored, threshold), ())
     categories = {"length": length_counts(np.asarray(lengths)[rows])}
     return replace(profile, comments=len(rows), categories=categories)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats
+from modwatch.statistics.decisions import is_flagged
 
 #: Labels that a confirmation costs on average: a third person follows where two differ.
 _COST = 1.2
@@ -77,7 +78,7 @@ def confirmation_probabilities(
         raise DesignError(f"got {stratum.size} strata for {y_prob.size} comments; pass one each")
     if not 0 <= share <= 1:  # NaN fails too
         raise DesignError(f"the share of confirmations must be in [0, 1], got {share!r}")
-    decided = y_prob > threshold if flagged is None else flagged
+    decided = is_flagged(y_prob, threshold) if flagged is None else flagged
     if decided.shape != y_prob.shape:
         raise DesignError(f"got {decided.size} decisions for {y_prob.size} comments; pass one each")
     if not share or not y_prob.size:

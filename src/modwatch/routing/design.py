@@ -18,6 +18,7 @@ from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.collaboration.ranking import slots
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.label_truth import SHARED
 from modwatch.statistics.sampling import allocate
 
@@ -259,7 +260,7 @@ def _decisions(
     """Return whether each comment (n,) is flagged; by the threshold unless decisions are given."""
     prob = np.asarray(y_prob, dtype=np.float64)
     if flagged is None:
-        return prob > threshold
+        return is_flagged(prob, threshold)
     if flagged.shape != prob.shape:
         raise DesignError(
             f"got {flagged.size} decisions for {prob.size} comments; pass one decision per comment"

@@ -101,18 +101,19 @@ def observed_agreement(
 
     Args:
         y1, y2: (n,) labels of the same comments.
-        sample_weight: (n,) > 0, such as inverse inclusion probabilities; None: all alike.
+        sample_weight: (n,) ≥ 0, such as inverse inclusion probabilities; None: all alike. A pair of
+            weight 0 does not count.
         minimum: pairs below which the estimate is insufficient.
 
     Raises:
-        MetricInputError: labels that are not numeric, or of different lengths.
+        MetricInputError: labels that are not numeric, negative weights, or different lengths.
 
     >>> estimate = observed_agreement([1, 0, 0, 0], [1, 1, 0, 0], minimum=1)
     >>> estimate.value, estimate.n
     (0.75, 4)
     """
-    first, second = _pairs(y1, y2)
-    return _fraction(first == second, minimum, _shares(sample_weight, first))
+    first, second, share = _pairs(y1, y2, sample_weight)
+    return _fraction(first == second, minimum, share)
 
 
 def observed_disagreement(
@@ -126,7 +127,7 @@ def observed_disagreement(
     >>> observed_disagreement([1, 0], [1, 1], minimum=2).value
     0.5
     """
-    first, second = _pairs(y1, y2)
+    first, second, _ = _pairs(y1, y2)
     return _fraction(first != second, minimum)
 
 
@@ -153,7 +154,7 @@ def cohen_kappa(
     >>> cohen_kappa([0, 0], [0, 0], minimum=1).reason
     'every label is the same'
     """
-    first, second = _pairs(y1, y2)
+    first, second, share = _pairs(y1, y2, sample_weight)
     n = first.size
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
@@ -162,7 +163,6 @@ def cohen_kappa(
     if size == 1:
         return Estimate.insufficient("every label is the same", n=n)
     cells = codes[:n] * size + codes[n:]
-    share = _shares(sample_weight, first)
     counted = np.bincount(cells, weights=share, minlength=size**2).astype(np.float64)
     table = counted.reshape(size, size) * (1.0 if share is None else 1 / float(share @ share))
     value, plain = _kappa(table)
@@ -245,10 +245,17 @@ def agreement_beyond_chance(
     return excess / math.sqrt(variance) if variance else None
 
 
-def _pairs(y1: ArrayLike, y2: ArrayLike) -> tuple[Floats, Floats]:
+def _pairs(
+    y1: ArrayLike, y2: ArrayLike, sample_weight: ArrayLike | None = None
+) -> tuple[Floats, Floats, Floats | None]:
+    """Return the pairs (n,) that have a weight, and these with sum 1; None if all are alike."""
     first, second = arguments.column("y1", y1), arguments.column("y2", y2)
-    arguments.same_length(y1=first, y2=second)
-    return first, second
+    weight = arguments.weights(sample_weight, first.size)
+    arguments.same_length(y1=first, y2=second, sample_weight=weight)
+    counted = weight > 0
+    weight = weight[counted]
+    alike = not weight.size or bool((weight == weight[0]).all())
+    return first[counted], second[counted], None if alike else weight / weight.sum()
 
 
 def _fraction(event: NDArray[np.bool_], minimum: int, share: Floats | None = None) -> Estimate:
@@ -266,15 +273,6 @@ def _fraction(event: NDArray[np.bool_], minimum: int, share: Floats | None = Non
     return Estimate.from_interval(
         total.value / _POPULATION, (low / _POPULATION, high / _POPULATION), n=n
     )
-
-
-def _shares(sample_weight: ArrayLike | None, labels: Floats) -> Floats | None:
-    """Return weights (n,) that sum to 1; None if all are alike."""
-    weight = arguments.weights(sample_weight, labels.size)
-    arguments.same_length(sample_weight=weight, labels=labels)
-    if not weight.size or (weight == weight[0]).all():
-        return None
-    return np.asarray(weight / weight.sum())
 
 
 def _linearised_error(

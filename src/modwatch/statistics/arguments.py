@@ -4,7 +4,7 @@ Columns may be lists, numpy arrays or pandas Series. Messages name the argument,
 """
 
 from collections.abc import Iterable, Sequence, Sized
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -73,16 +73,22 @@ def labels(values: ArrayLike, threshold: float | None = None, *, name: str = "y_
     return (votes > threshold).astype(np.float64)
 
 
-def names(name: str, values: Iterable[object]) -> NDArray[np.object_]:
+def names(name: str, values: ArrayLike | Iterable[object]) -> NDArray[Any]:
     """Return names of groups, categories or classes (n,), text or numbers, none of them missing.
 
-    Raises MetricInputError, naming the argument, for None, NaN and NaT.
+    Raises MetricInputError, naming the argument, for None, NaN and NaT, and for what has rows.
 
     >>> names("groups", ["forum", None])
     Traceback (most recent call last):
     modwatch.common.errors.MetricInputError: 1 values of groups are missing; drop those rows
     """
-    series = pd.Series(values if isinstance(values, Sized) else list(values), dtype=object)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biu":
+        return values  # of millions of comments, none of them missing
+    try:
+        listed = values if isinstance(values, Sized) else list(cast("Iterable[object]", values))
+        series = pd.Series(listed, dtype=object)
+    except (TypeError, ValueError) as exc:
+        raise MetricInputError(f"{name} should be a 1d array") from exc
     if missing := int(series.isna().sum()):
         raise MetricInputError(f"{missing} values of {name} are missing; drop those rows")
     return series.to_numpy()

@@ -115,10 +115,11 @@ def test_the_window_is_compared_on_sundays_by_its_labels_and_not_twice(
     rows = rows_of(home, "window")
     gaps = [f"{metric}_gap" for metric in COVERAGES]
     assert set(rows["metric"]) == {*LABEL_METRICS, *gaps}
-    everybody = rows[rows["group"] == "all"].set_index(["attribute", "metric"])
+    everybody = rows[rows["group"].isna()].fillna({"attribute": ""})
+    everybody = everybody.set_index(["attribute", "metric"])
     assert everybody.index.tolist() == [
         *product(("platform", "language", "identity"), gaps),
-        *(("all", metric) for metric in (*COVERAGES, "unsure_share")),
+        *(("", metric) for metric in (*COVERAGES, "unsure_share")),
     ]
     assert set(rows["status"]) <= {"ok", "insufficient"}
     assert rows.loc[rows["status"] != "ok", "reason"].str.len().min() > 0

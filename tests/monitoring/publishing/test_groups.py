@@ -52,11 +52,18 @@ def test_the_largest_groups_of_all_days_have_keys():
     assert "uncertainty/platform_g0" not in keys
 
 
+def test_names_that_differ_in_what_mlflow_refuses_have_keys_of_their_own():
+    table = pd.DataFrame([row(name, "mean_uncertainty") for name in ("a b", "a/b", "a_b")])
+    keys = [key for key in group_points(table)[MONDAY] if key.startswith("uncertainty/")]
+    assert len(keys) == 3
+    assert "uncertainty/platform_a_b" in keys
+
+
 def test_the_gap_in_coverage_of_each_attribute_has_a_chart():
     table = pd.DataFrame(
         [
-            row("all", "set_coverage_gap", value=0.1, gap=float("nan"), scope="window"),
-            row("all", "set_coverage", value=0.9, attribute="all", scope="window"),
+            row(None, "set_coverage_gap", value=0.1, gap=float("nan"), scope="window"),
+            row(None, "set_coverage", value=0.9, attribute=None, scope="window"),
         ]
     )
     assert group_points(table) == {
@@ -70,7 +77,7 @@ def test_the_gap_in_coverage_of_each_attribute_has_a_chart():
 
 def test_what_is_insufficient_has_no_point_and_names_become_keys():
     table = pd.DataFrame([row("a/b c#", value=0.2), row("z", status="insufficient")])
-    assert set(group_points(table)[MONDAY]) >= {"uncertainty/platform_a_b_c_"}
+    assert set(group_points(table)[MONDAY]) >= {"uncertainty/platform_a_b_c_.9994"}
     assert not [key for key in group_points(table)[MONDAY] if "_z" in key]
     assert group_points(table.iloc[:0]) == {}
 

@@ -141,7 +141,9 @@ def test_bins_are_closed_at_the_upper_end_that_the_curve_prints(bins, data):
     at = data.draw(st.integers(0, bins - 1))
     curve = c.reliability_curve([], [], n_bins=bins)
     lower, upper = curve.loc[at, "lower"], curve.loc[at, "upper"]
-    assert c.bin_of(np.array([upper, np.nextafter(lower, 1)]), bins).tolist() == [at, at]
+    assert c.bin_of(
+        np.array([upper, np.nextafter(np.float32(lower), np.float32(1))]), bins
+    ).tolist() == [at, at]
     assert c.bin_of(np.array([0.0, 1.0]), bins).tolist() == [0, bins - 1]
 
 

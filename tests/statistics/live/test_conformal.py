@@ -97,7 +97,7 @@ def test_coverage_by_group_with_its_gap():
     new_y, new_p, new_g = stream(np.random.default_rng(1), 4_000)
     made = conformal_prediction(y, p, new_p, by_label=False)
     table = conformal_coverage(new_y, made, groups=new_g)
-    assert table["group"].tolist() == [group for group in ("all", "0", "1") for _ in range(3)]
+    assert table["group"].tolist() == [group for group in (None, 0, 1) for _ in range(3)]
     assert table["label"].tolist() == ["all", "0", "1"] * 3
     assert (table["low"] <= table["value"]).all()
     toxic = table.iloc[2]

@@ -12,7 +12,6 @@ from modwatch.statistics.divergence import bnsp_auc, bpsn_auc
 from modwatch.statistics.estimate import Estimate, difference
 from modwatch.statistics.live.conformal import crossed_sets
 from modwatch.statistics.live.group_estimates import (
-    ALL,
     COVERAGES,
     LABEL_METRICS,
     SCORE_METRICS,
@@ -143,15 +142,15 @@ def test_prediction_sets_fall_short_where_the_model_is_wrong(rng):
         turned.append(replace(day, labelled=replace(day.labelled, label=label)))
     others = [~inside for inside in members]
     groups = [(("platform", "a"), members), (("platform", "b"), others)]
-    table = measure_groups(turned, groups).set_index(["group", "metric"])
+    table = measure_groups(turned, groups).fillna({"group": ""}).set_index(["group", "metric"])
     assert table.loc[("a", "set_coverage"), "value"] < 0.85
     assert table.loc[("a", "set_coverage"), "p_holm"] < 0.01
     assert table.loc[("b", "set_coverage"), "value"] > 0.9
     for name in ("a", "b"):
         assert table.loc[(name, "own_set_coverage"), "value"] == pytest.approx(0.9, abs=0.03)
     assert table.loc[("a", "unsure_share"), "value"] > table.loc[("b", "unsure_share"), "value"]
-    assert table.loc[("all", "set_coverage"), "value"] == pytest.approx(0.9, abs=0.02)
-    gap = table.loc[("all", "set_coverage_gap")]
+    assert table.loc[("", "set_coverage"), "value"] == pytest.approx(0.9, abs=0.02)
+    gap = table.loc[("", "set_coverage_gap")]
     pair = abs(table.loc[("a", "set_coverage"), "difference"])
     assert gap["value"] == pytest.approx(pair)
     # Every comment has its label: nothing is estimated.
@@ -198,7 +197,7 @@ def test_coverage_by_label_is_that_of_the_comments_with_it(rng):
     """Of all comments with labels; the coverage of all is their mean."""
     days, members, prob, label = everything_labelled(rng)
     table = measure_groups(days, [(GROUP, members)])
-    everybody = by_metric(table[table["attribute"] == ALL])
+    everybody = by_metric(table[table["attribute"].isna()])
     day = fully_labelled(label, prob)
     sets = crossed_sets(Sample([day]), label.astype(float))
     for number, name in enumerate(("harmless", "toxic")):
@@ -240,7 +239,7 @@ def test_a_group_without_labels_is_insufficient_and_says_why(rng):
     prob = rng.beta(0.4, 2, 2_000)
     day = sampled(rng, None, prob, (rng.random(2_000) < prob).astype(int))
     table = by_metric(measure_groups([day], [(GROUP, [~day.routed])]))
-    table = table[table["group"] != "all"]
+    table = table[table["group"].notna()]
     assert (table["status"] == "insufficient").all()
     assert table["reason"].str.len().min() > 0
     assert table[["value", "difference", "p_holm"]].isna().all(axis=None)

@@ -393,7 +393,8 @@ CHALLENGER = _table(
 #: language | identity. `difference`: from all other comments; `p_holm`: corrected for all rows of
 #: the scope.
 COMMENT_GROUPS = _table(
-    *_required(pa.string(), "scope", "attribute", "group", "metric"),
+    *_required(pa.string(), "scope", "metric"),
+    *_columns(pa.string(), "attribute", "group"),  # null: all comments together
     *_ESTIMATE,
     *_columns(pa.float64(), "difference", "difference_low", "difference_high"),
     *_columns(pa.float64(), "p_value", "p_holm"),

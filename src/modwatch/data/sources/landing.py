@@ -36,6 +36,7 @@ from modwatch.data.sources.values import (
     text_of,
     vote_of,
 )
+from modwatch.statistics.decisions import is_flagged
 
 #: Maximum size of a batch in rows …
 BATCH_ROWS = 10_000
@@ -250,7 +251,7 @@ class OwnScores:
             filled["model_version"] = self.model_version
         if "flagged" not in available:
             prob = values.get("prob")
-            filled["flagged"] = None if prob is None else bool(prob > self.threshold)
+            filled["flagged"] = None if prob is None else bool(is_flagged(prob, self.threshold))
         return filled
 
 

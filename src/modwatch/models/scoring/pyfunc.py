@@ -16,6 +16,7 @@ with warnings.catch_warnings():
     from mlflow.pyfunc import PythonModel
 
 from modwatch.models.scoring.local import LocalScorer
+from modwatch.statistics.decisions import is_flagged
 
 
 class ToxicityModel(PythonModel):  # type: ignore[misc]
@@ -31,7 +32,7 @@ class ToxicityModel(PythonModel):  # type: ignore[misc]
     def predict(self, context: Any, model_input: pd.DataFrame) -> pd.DataFrame:  # noqa: ARG002
         """Return one row for each text, in order."""
         predictions = self._scorer.score(model_input.iloc[:, 0].tolist())
-        flagged = predictions.prob > self._scorer.threshold
+        flagged = is_flagged(predictions.prob, self._scorer.threshold)
         return pd.DataFrame({**predictions.by_name, "flagged": flagged})
 
 

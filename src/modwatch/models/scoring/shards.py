@@ -16,6 +16,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import RESTRICTIONS, SCORES, STAGED_SCORES
 from modwatch.models.recipe import MOST_SUBWORDS
 from modwatch.models.scoring.scorer import Predictions, Scorer
+from modwatch.statistics.decisions import is_flagged
 
 #: Columns of `comments` that scores of the source are made from …
 OWN_COLUMNS = ("comment_id", "prob", "model_version", "flagged")
@@ -217,7 +218,7 @@ def score_rows(
     """Return the scores of a batch with MODEL_COLUMNS as SCORES, with `decided` decisions."""
     predictions = scorer.score(batch.column("text").to_pylist())
     rows = batch.num_rows
-    flags = pa.array(predictions.prob.astype(np.float64) > scorer.threshold)
+    flags = pa.array(is_flagged(predictions.prob, scorer.threshold))
     return score_batch(
         batch,
         predictions,

@@ -215,5 +215,13 @@ def _estimate(row: Mapping[Hashable, Any], key: str, columns: Sequence[str]) -> 
 
 
 def _name(text: str) -> str:
-    """Return the text as a part of a key, without characters that MLflow refuses."""
-    return re.sub(r"[^\w.\-]", "_", text)
+    """Return the text as a part of a key, without characters that MLflow refuses.
+
+    What was left out is told by a number, so that no two groups have one key.
+
+    >>> _name("a_b"), _name("a b")
+    ('a_b', 'a_b.c868')
+    """
+    name = re.sub(r"[^\w.\-]", "_", text)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return name if name == text else f"{name}.{digest[:4]}"

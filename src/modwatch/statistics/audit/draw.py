@@ -22,6 +22,7 @@ from modwatch.statistics.arguments import Ints
 from modwatch.statistics.audit.confirmation_rules import MOST_LABELS
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.sample_design import ScoreCounts
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.sampling import random_keys
 
 _DIGEST_BYTES = 32
@@ -169,7 +170,7 @@ def strata_of(plan: AuditPlan, part: Scored) -> Ints:
     comments on a side that had none.
     """
     threshold = plan.threshold
-    if threshold is not None and ((part.prob.astype(np.float64) > threshold) != part.flagged).any():
+    if threshold is not None and (is_flagged(part.prob, threshold) != part.flagged).any():
         raise AuditError(
             f"audit {plan.audit!r}: decisions of {part.day} do not follow from the threshold of "
             "the plan; they changed since planning"

@@ -34,6 +34,7 @@ from modwatch.statistics.collaboration.ranking import (
     share,
 )
 from modwatch.statistics.collaboration.review_strategies import Costs, review_scores, stakes
+from modwatch.statistics.decisions import is_flagged
 
 #: Review fractions of section 6 of Kivlichan et al. (2021).
 REVIEW_FRACTIONS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
@@ -256,7 +257,9 @@ def _rows(
     """Return the checked rows."""
     y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
     false = wrong(y, p, threshold)
-    return _Rows(label=y, prob=p, weight=w, wrong=false, stake=stakes(p > threshold, costs))
+    return _Rows(
+        label=y, prob=p, weight=w, wrong=false, stake=stakes(is_flagged(p, threshold), costs)
+    )
 
 
 def _falling(rows: _Rows) -> _Rows:

@@ -15,6 +15,7 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import oc_auroc
 from modwatch.statistics.collaboration.model_metrics import accuracy, auprc, calibration_auprc
 from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.decisions import is_flagged
 
 Verdict = Literal["better", "not worse", "worse", "unclear"]
 
@@ -148,7 +149,7 @@ def _metrics(
         return
     if len(groups) != len(y):
         raise MetricInputError(f"got groups of {len(groups)} comments for {len(y)} labels")
-    wrong = (p > model.threshold) != (y == 1)
+    wrong = is_flagged(p, model.threshold) != (y == 1)
     for label, name in ((0, "false_positive_rate_gap"), (1, "false_negative_rate_gap")):
         of_class = y == label
         members = _members(groups, of_class)

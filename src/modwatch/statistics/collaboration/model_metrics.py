@@ -21,6 +21,7 @@ from modwatch.statistics.collaboration.ranking import (
     mean,
     share,
 )
+from modwatch.statistics.decisions import is_flagged
 
 
 def accuracy(
@@ -71,7 +72,7 @@ def recall(
     0.5
     """
     y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
-    return mean(flagged(p, threshold).astype(np.float64), w * y)
+    return mean(_flagged(p, threshold).astype(np.float64), w * y)
 
 
 def precision(
@@ -88,7 +89,7 @@ def precision(
     0.5
     """
     y, p, w = arguments.rows(y_true, y_prob, sample_weight, label_threshold)
-    return mean(y, w * flagged(p, threshold))
+    return mean(y, w * _flagged(p, threshold))
 
 
 def auroc(
@@ -130,15 +131,9 @@ def auprc(
     return Sweep(y, p).curve(w, np.zeros(w.size)).auprc(interpolation)
 
 
-def flagged(prob: Floats, threshold: float) -> NDArray[np.bool_]:
-    """Return the decisions (n,): whether prob > threshold."""
-    return prob > arguments.fraction("threshold", threshold)
-
-
 def wrong(label: Floats, prob: Floats, threshold: float) -> NDArray[np.bool_]:
     """Return whether each decision (n,) differs from its label, 0 or 1."""
-    differs: NDArray[np.bool_] = flagged(prob, threshold) != (label == 1)
-    return differs
+    return np.asarray(_flagged(prob, threshold) != (label == 1))
 
 
 def calibration_auroc(
@@ -233,7 +228,7 @@ def reliability_curve(
 
     Columns: `lower`, `upper`, `mean_prob`, `positive_rate`, `weight`, `count`. A calibrated model
     has mean_prob = positive_rate. Means are nullable floats, missing in a bin without weight; bins
-    are closed at their upper end. Appendix C.
+    are closed at their upper end. `count` are rows with a weight. Appendix C.
 
     >>> reliability_curve([1, 0], [0.75, 1.0], n_bins=2)["positive_rate"].tolist()
     [<NA>, 0.5]
@@ -253,17 +248,24 @@ def reliability_curve(
             "mean_prob": pd.array(sums["prob"] / filled, dtype="Float64"),
             "positive_rate": pd.array(sums["label"] / filled, dtype="Float64"),
             "weight": sums["weight"],
-            "count": np.bincount(in_bin, minlength=n_bins),
+            "count": np.bincount(in_bin[w > 0], minlength=n_bins),
         }
     )
 
 
 def bin_of(values: Floats, n_bins: int) -> NDArray[np.intp]:
-    """Return the index (n,) of the equal bin of [0, 1], closed above, that contains each value."""
+    """Return the index (n,) of the equal bin of [0, 1], closed above, that contains each value.
+
+    Ends and values are compared as float32, as decisions are.
+    """
     if n_bins < 1:
         raise MetricInputError(f"n_bins must be at least 1, got {n_bins}")
     edges = np.linspace(0, 1, n_bins + 1)
-    return np.searchsorted(edges[1:-1], values, side="left")
+    return np.searchsorted(edges[1:-1].astype(np.float32), values.astype(np.float32), side="left")
+
+
+def _flagged(prob: Floats, threshold: float) -> NDArray[np.bool_]:
+    return is_flagged(prob, arguments.fraction("threshold", threshold))
 
 
 def _errors(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
+from modwatch.statistics.decisions import is_flagged
 
 #: Review strategies. `predictive_variance`, `toxicity` and the mixture are of Kivlichan et al.
 #: (2021), sections 4 and 7; `uncertainty` is of the decision.
@@ -82,7 +83,7 @@ def review_scores(
     if strategy == "predictive_variance":
         return p * (1 - p)
     t = arguments.fraction("threshold", threshold)
-    decided = p > t if flagged is None else np.asarray(flagged, np.bool_)
+    decided = is_flagged(p, t) if flagged is None else np.asarray(flagged, np.bool_)
     known = p if calibrated is None else arguments.probabilities(calibrated, name="calibrated")
     share, w = (
         arguments.fraction("toxic_share", toxic_share),

@@ -19,6 +19,7 @@ from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews, share
 from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.disagreement.annotations import Annotations, distribution, majority
 from modwatch.statistics.disagreement.flip_rates import FlipRates
 from modwatch.statistics.disagreement.others import others_against_primary
@@ -107,7 +108,7 @@ def adjusted_metrics(
     prob, weight = _checked(annotations, y_prob, sample_weight)
     given = _label_shares(annotations, rates)
     if annotations.n_classes == 2:
-        classes, decision = [1], (prob[:, 0] > threshold).astype(np.int64)
+        classes, decision = [1], is_flagged(prob[:, 0], threshold).astype(np.int64)
         score = review_scores(prob[:, 0], strategy, threshold=threshold, sample_weight=weight)
     else:
         classes, decision = [*range(annotations.n_classes)], prob.argmax(axis=1)

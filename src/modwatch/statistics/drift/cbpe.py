@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import reviews
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, Finding
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 
@@ -57,7 +58,8 @@ def expected_performance(
     [0.85, 0.8, 0.889, 0.854, 0.87, 0.2]
     """
     p = arguments.probabilities(y_prob)
-    decided = p > arguments.fraction("threshold", threshold) if flagged is None else flagged
+    t = arguments.fraction("threshold", threshold)
+    decided = is_flagged(p, t) if flagged is None else flagged
     score = arguments.column("y_score", y_score)
     arguments.same_length(y_prob=p, y_score=score, flagged=decided)
     order = np.lexsort((score, decided, p))  # sums do not depend on the order of the rows

@@ -89,13 +89,13 @@ def conformal_prediction(
         by_label: whether each label is calibrated with the comments that have it; else with all,
             so that the coverage holds for both labels together only.
         sample_weight: (m,) inverse inclusion probabilities; 1 each by default.
-        new_weight: (n,) those of the new comments, in the same unit. None: the largest of the
+        new_weight: (n,) those of the new comments, in the same unit. None, or 0: the largest of the
             calibration comments, which never covers less.
         groups, new_groups: (m,) and (n,) groups that are calibrated apart; None: one group.
 
     Raises:
-        MetricInputError: arguments out of range or of different lengths, or only one of `groups`
-            and `new_groups`.
+        MetricInputError: arguments out of range or of different lengths, a missing group, or only
+            one of `groups` and `new_groups`.
 
     >>> y, p = [0, 0, 0, 0, 1], [0.1, 0.1, 0.2, 0.2, 0.3]
     >>> for by_label in (True, False):
@@ -109,8 +109,10 @@ def conformal_prediction(
         raise MetricInputError(f"coverage must be between 0 and 1, got {coverage}")
     if (groups is None) != (new_groups is None):
         raise MetricInputError("pass both of groups and new_groups, or none")
-    own = np.asarray(np.zeros(y.size) if groups is None else groups)
-    others = np.asarray(np.zeros(new.size) if new_groups is None else new_groups)
+    own, others = _codes(
+        np.zeros(y.size, np.int8) if groups is None else groups,
+        np.zeros(new.size, np.int8) if new_groups is None else new_groups,
+    )
     given = (
         None if new_weight is None else arguments.weights(new_weight, new.size, name="new_weight")
     )
@@ -125,9 +127,17 @@ def conformal_prediction(
         for label, value in enumerate((new, 1 - new)):
             counted = rows & (w > 0) & ((y == label) | (not by_label))
             if counted.any():
-                mass = w[counted].max() if given is None else given[wanted]
+                most = w[counted].max()
+                mass = most if given is None else np.where(given > 0, given, most)[wanted]
                 p_value[wanted, label] = _p_values(score[counted], w[counted], value[wanted], mass)
     return ConformalPrediction(p_value=p_value, contains=p_value > 1 - coverage + _ROUNDING)
+
+
+def _codes(groups: ArrayLike, new_groups: ArrayLike) -> tuple[Ints, Ints]:
+    """Return numbers of the groups (m,) and (n,), the same for the same group."""
+    own, others = arguments.names("groups", groups), arguments.names("new_groups", new_groups)
+    codes = pd.factorize(np.concatenate([own, others]))[0]
+    return codes[: own.size], codes[own.size :]
 
 
 def _p_values(
@@ -158,8 +168,8 @@ def conformal_coverage(
     """Return the coverage of prediction sets by group and label.
 
     Columns: `group`, `label` (`all`, `0`, `1`), `value`, `low`, `high`, `n`, `mean_size`, `reason`.
-    The rows of the group `all` come first; `attrs["gap"]` is the largest less the smallest coverage
-    of a group, None with fewer than two.
+    The rows of all comments come first, and have the group None, which no group can be;
+    `attrs["gap"]` is the largest less the smallest coverage of a group, None with fewer than two.
 
     Args:
         y_true: (n,) labels of the predicted comments.
@@ -169,7 +179,7 @@ def conformal_coverage(
         minimum: labels below which a row has no value.
 
     Raises:
-        MetricInputError: different lengths, labels other than 0 and 1.
+        MetricInputError: different lengths, labels other than 0 and 1, a missing group.
 
     >>> made = conformal_prediction([0, 1] * 50, [0.1, 0.9] * 50, [0.2, 0.8], coverage=0.8)
     >>> conformal_coverage([0, 1], made, minimum=1)["value"].tolist()
@@ -177,15 +187,17 @@ def conformal_coverage(
     """
     y = arguments.labels(y_true)
     w = arguments.weights(sample_weight, y.size)
-    of = np.asarray(np.full(y.size, "") if groups is None else groups)
+    of = arguments.names("groups", np.zeros(y.size, np.int8) if groups is None else groups)
     arguments.same_length(y_true=y, prediction=prediction.size, sample_weight=w, groups=of)
     hit = prediction.contains[np.arange(y.size), y.astype(np.int64)].astype(np.float64)
-    rows = {"all": np.ones(y.size, bool)}
+    rows: list[tuple[object, NDArray[np.bool_]]] = [(None, np.ones(y.size, bool))]
     if groups is not None:
-        rows |= {str(group): of == group for group in np.unique(of)}
+        codes, names = pd.factorize(of)
+        ordered = sorted(enumerate(names), key=lambda pair: (str(pair[1]), str(type(pair[1]))))
+        rows += [(name, codes == code) for code, name in ordered]
     labels = {"all": np.ones(y.size, bool), "0": y == 0, "1": y == 1}
     table = []
-    for (name, chosen), (label, having) in product(rows.items(), labels.items()):
+    for (name, chosen), (label, having) in product(rows, labels.items()):
         part = chosen & having & (w > 0)
         found = observed_agreement(
             hit[part], np.ones(int(part.sum())), sample_weight=w[part], minimum=minimum
@@ -195,6 +207,8 @@ def conformal_coverage(
         kept = ("value", "low", "high", "n", "reason")
         table.append(of_set | {column: getattr(found, column) for column in kept})
     made = pd.DataFrame(table)[_COVERAGE_COLUMNS]
+    # Numbers beside None would become floats.
+    made["group"] = pd.Series([row["group"] for row in table], dtype=object)
     values = made.loc[made["label"] == "all", "value"].iloc[1:].dropna()
     made.attrs["gap"] = float(values.max() - values.min()) if len(values) > 1 else None
     return made

@@ -49,10 +49,8 @@ LABEL_METRICS = (
 #: Of these, without a difference from all others: sets of either side are calibrated apart, or the
 #: figure compares both sides by itself.
 _ALONE = (*_OWN_SETS, "bpsn_auc", "bnsp_auc")
-#: The gap between the groups of an attribute, in rows of the group `ALL`.
+#: The gap between the groups of an attribute, in rows without a group.
 GAP = "set_coverage_gap"
-#: Attribute and group of rows of all comments together.
-ALL = "all"
 
 #: Scales of the distance of P(toxic | score) of a group from that of all others: in log-odds, and
 #: in slope, as the score may say nothing of a group.
@@ -161,8 +159,8 @@ def measure_groups(
 
     `difference` is that from all other comments; figures that compare with them by themselves, or
     whose sets are calibrated apart, have none. `p_holm` is corrected for all rows. The last rows
-    are of the group `all`: by attribute `set_coverage…_gap`, the largest less the smallest coverage
-    of a group, and of all comments together `set_coverage…` and `unsure_share`.
+    have no group: by attribute `set_coverage…_gap`, the largest less the smallest coverage of a
+    group, and without an attribute, of all comments, `set_coverage…` and `unsure_share`.
 
     Groups with few labels are insufficient, with the reason.
 
@@ -302,9 +300,8 @@ def _all_rows(
     sets = crossed_sets(sample, sample.label if labels is None else labels.mean)
     estimator = Estimator(sample, threshold=0.5, seed=seed, labels=labels)
     found = _of_sets(estimator, sets, (*COVERAGES, "unsure_share"), _GUARANTEE)
-    return [
-        _row((ALL, ALL), metric, estimate, None, sample.size) for metric, estimate in found.items()
-    ]
+    of_all = (None, None)
+    return [_row(of_all, metric, estimate, None, sample.size) for metric, estimate in found.items()]
 
 
 def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -313,7 +310,7 @@ def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         of_groups = [r for r in rows if r["metric"] == metric and r["attribute"] == attribute]
         gap = _gap([row for row in of_groups if row["status"] == "ok"])
         comments = sum(row["comments"] for row in of_groups)
-        yield _row((attribute, ALL), f"{metric}_gap", gap, None, comments)
+        yield _row((attribute, None), f"{metric}_gap", gap, None, comments)
 
 
 def _gap(rows: Sequence[Mapping[str, Any]]) -> Estimate:
@@ -403,7 +400,11 @@ def _calibration(prevalence: Estimate, day: LabelledDay) -> Estimate:
 
 
 def _row(
-    group: Group, metric: str, own: Estimate, others: Estimate | None, comments: int
+    group: Group | tuple[str | None, None],
+    metric: str,
+    own: Estimate,
+    others: Estimate | None,
+    comments: int,
 ) -> dict[str, Any]:
     """Return the row of an estimate, with its difference from that of all other comments."""
     gap = None if others is None else difference(own, others)

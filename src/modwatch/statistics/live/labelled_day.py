@@ -16,6 +16,7 @@ from modwatch.statistics.collaboration.review_strategies import (
     review_scores,
     stakes,
 )
+from modwatch.statistics.decisions import is_flagged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +116,7 @@ class LabelledDay:
         """
         if self.flagged is not None:
             return self.flagged
-        return np.asarray(self.prob, np.float64) > threshold
+        return is_flagged(self.prob, threshold)
 
     def review_scores(self, strategy: str, *, threshold: float, toxic_share: float) -> Floats:
         """Return the review scores (N,) by a strategy; see the function of this name.

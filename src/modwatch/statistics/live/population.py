@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.model_metrics import bin_of
 from modwatch.statistics.collaboration.ranking import reviews, slots
+from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.live.labelled_day import LabelledDay
 
 Ints = NDArray[np.intp]
@@ -108,7 +109,7 @@ class Population:
         """Return the flagged comments: as decided, or those with prob > threshold."""
         if self._flagged is not None:
             return self.domain(self._flagged.astype(np.float64))
-        return self.domain((self.prob.astype(np.float64) > threshold).astype(np.float64))
+        return self.domain(is_flagged(self.prob, threshold).astype(np.float64))
 
     def bins(self, value: Callable[[Floats], Floats], bins: int) -> list[tuple[float, Domain]]:
         """Return each equal bin of value(prob) in [0, 1]: the sum of its values, its comments."""
