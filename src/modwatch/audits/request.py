@@ -22,7 +22,7 @@ from modwatch.statistics.audit.sample_design import Design, DesignOptions
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.label_truth import SHARED
 
-_NOT_RULE = ("method", "seed")
+_NOT_RULE = ("method",)
 
 #: Longest period; a longer one is probably a mistyped year.
 _MOST_DAYS = 3653

@@ -47,7 +47,6 @@ _INTERVALS = {
     "inversion": _INVERSION,
     "korn_graubard": "Korn–Graubard confidence interval",
     "logit": "logit confidence interval",
-    "bootstrap": "bootstrap confidence interval",
 }
 _RATES = ("accuracy", "precision", "recall")
 _SHARES = {

@@ -1,7 +1,7 @@
 """The default interval of an audit: inverts a test that allows for positives the score misses.
 
 Positives that the score rates as harmless are rarely drawn, and weigh heavily when one is. The
-usual intervals (Korn–Graubard, logit, bootstrap) ignore that possibility where no such positive was
+usual intervals (Korn–Graubard, logit) ignore that possibility where no such positive was
 drawn, and miss the true value in up to a quarter of audits. This interval inverts a test instead: a
 share θ belongs to the interval unless the estimate would be that small (or large) with a mid-P
 probability under 2.5 %. For the upper end, any part of the positives up to `hidden_share` may be

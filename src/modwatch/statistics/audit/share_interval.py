@@ -16,11 +16,8 @@ from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion
 from modwatch.statistics.audit.stratified import WeightedCounts
 from modwatch.statistics.intervals import clopper_pearson
 
-METHODS = ("finite_inversion", "inversion", "korn_graubard", "logit", "bootstrap")
+METHODS = ("finite_inversion", "inversion", "korn_graubard", "logit")
 SIDES = ("both", "lower", "upper")
-
-_RESAMPLES = 2000
-
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalOptions:
@@ -38,8 +35,6 @@ class IntervalOptions:
     #: Share in [0, 1) of all positives of the period that may have scores like those of negatives;
     #: for `finite_inversion`. For `inversion`, of the positives of each side.
     hidden_share: float = HIDDEN_SHARE
-    #: Seed of the bootstrap.
-    seed: int = 0
 
     @property
     def mirrored(self) -> "IntervalOptions":
@@ -92,10 +87,8 @@ def interval(
         )
     if options.method == "inversion":
         return inversion_interval(counts, tails=options.tails, hidden_share=options.hidden_share)
-    method = {"korn_graubard": korn_graubard, "logit": logit}.get(options.method)
-    if method is not None:
-        return method(counts, options.tails)
-    return bootstrap(counts, options.tails, seed=options.seed)
+    method = korn_graubard if options.method == "korn_graubard" else logit
+    return method(counts, options.tails)
 
 
 def korn_graubard(
@@ -139,23 +132,6 @@ def logit(
         end = special.expit(special.logit(safe) + step * scale)
         ends.append(np.where(inside & (tail > 0), end, other[number]))
     return ends[0], ends[1]
-
-
-def bootstrap(
-    counts: WeightedCounts, tails: tuple[float, float] = (0.025, 0.025), *, seed: int = 0
-) -> tuple[Floats, Floats]:
-    """Return the percentile interval of a seeded, stratified bootstrap.
-
-    Deviations are scaled by √((1−f) n/(n−1)) to have the variance of the sample (Rao & Wu 1988).
-    """
-    generator = np.random.default_rng(seed)
-    rate = counts.cell_rates
-    drawn = generator.binomial(counts.labels, rate, size=(_RESAMPLES, *rate.shape)) / counts.labels
-    scale = np.sqrt(counts.unseen * counts.labels / np.maximum(counts.labels - 1, 1))
-    shares = counts.rate + (scale * (drawn - rate)) @ (counts.weight * counts.labels)
-    low, high = np.quantile(shares, [tails[0], 1 - tails[1]], axis=0)
-    low = np.where(tails[0] > 0, np.clip(low, 0, 1), 0.0)
-    return low, np.where(tails[1] > 0, np.clip(high, 0, 1), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
