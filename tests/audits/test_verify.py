@@ -212,7 +212,7 @@ def test_a_score_on_the_other_side_of_the_threshold_or_an_edge_is_found(done):
     threshold, numbers = done.comments.threshold, done.plan.of_side("unflagged")
     for number, score in (
         (done.plan.of_side("flagged")[0], threshold),
-        (numbers[-1], float(np.nextafter(threshold, 1))),
+        (numbers[-1], float(np.nextafter(np.float32(threshold), np.float32(1)))),
         (numbers[1], float(np.nextafter(done.plan.strata[numbers[1]].lower, 0))),
         (numbers[1], done.plan.strata[numbers[1]].upper),
     ):
