@@ -54,6 +54,48 @@ def test_the_language_of_a_sentence(text, language):
     assert languages(pa.array([text])) == [language]
 
 
+NO_EVIDENCE = {
+    "one letter": "w" * 20,
+    "laughter": "haha" * 9,
+    "slang": "wtf lol omg lmao",
+    "a word again and again": "genau genau genau genau genau",
+    "a link": "https://www.example.org/die-sache-mit-dem-hund",
+    "accounts and tags": "@hans_und_grete #wirsindmehr grete@example.org",
+    "a path": "see var/log/noch/eine/datei/im/ordner",
+    "names": "John Smith, Maria Garcia, Jürgen Müller",
+    "clubs": "Bayern München Dortmund Schalke Leipzig",
+    "acronyms of gamers": "thx bro gg wp ez",
+    "numbers": "12 345 678 910 1112 131415",
+}
+
+
+@pytest.mark.parametrize("text", NO_EVIDENCE.values(), ids=NO_EVIDENCE)
+def test_what_says_nothing_of_a_language_names_none(text):
+    assert languages(pa.array([text])) == ["und"]
+
+
+def test_links_and_capitals_do_not_hide_a_language():
+    texts = [
+        "Siehe https://example.org/the/news: das habe ich so nie gesagt",
+        "THIS IS AN OUTRAGE!",
+    ]
+    assert languages(pa.array(texts)) == ["de", "en"]
+
+
+def test_of_real_short_and_long_comments_what_is_named_is_right():
+    """They are in English: two streams, 1,000 of fewer than 60 characters and 1,000 others."""
+    talk = pd.read_csv(real_data("wikipedia_talk/context_gc.csv.gz"), usecols=["text"])["text"]
+    civil = real_data("civil_comments_cctk/comments_with_ratings.parquet")
+    civil = pd.read_parquet(civil, columns=["text"])["text"]
+    every = pd.concat([part.astype(str).sample(4_000, random_state=0) for part in (talk, civil)])
+    short = every.str.len() < 60
+    for part, least in ((every[short], 0.65), (every[~short], 0.98)):
+        found = pd.Series(languages(pa.array(part.head(1_000), pa.string())))
+        named = found[found != "und"]
+        assert len(named) >= least * 1_000
+        assert (named == "en").mean() >= 0.98
+
+
 def test_real_comments_in_english():
     """Of those with 12 letters or more, 95 % are found to be English, and all are Latin."""
     rows = pd.read_csv(real_data("wikipedia_talk/context_gc.csv.gz"), usecols=["text"], nrows=1_500)

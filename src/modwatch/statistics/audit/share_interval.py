@@ -19,6 +19,7 @@ from modwatch.statistics.intervals import clopper_pearson
 METHODS = ("finite_inversion", "inversion", "korn_graubard", "logit")
 SIDES = ("both", "lower", "upper")
 
+
 @dataclass(frozen=True, kw_only=True)
 class IntervalOptions:
     """Which confidence interval an audit reports; frozen in its plan.
