@@ -165,6 +165,19 @@ def test_equal_weights_are_no_weights():
         assert (near.low, near.high) == pytest.approx((plain.low, plain.high), abs=2e-3)
 
 
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40), st.data())
+def test_a_pair_without_weight_does_not_exist(pairs, data):
+    y = np.array(pairs, float)
+    w = np.array(
+        data.draw(st.lists(st.sampled_from([0, 0.5, 3]), min_size=len(y), max_size=len(y)))
+    )
+    kept = w > 0
+    for function in (observed_agreement, cohen_kappa, annotator_error_rate):
+        found = function(*y.T, sample_weight=w, minimum=2)
+        assert found == function(*y[kept].T, sample_weight=w[kept], minimum=2)
+        assert found.n == kept.sum()
+
+
 def test_a_weight_counts_as_so_many_pairs():
     first, second = np.array([1, 0, 0]), np.array([1, 1, 0])
     weight = np.array([1.0, 2.0, 5.0])

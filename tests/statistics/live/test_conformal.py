@@ -1,10 +1,12 @@
 """Conformal prediction: the guarantee over distributions, against the textbook's quantile."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modwatch.common.errors import MetricInputError
 from modwatch.statistics import (
     conformal_coverage,
     conformal_prediction,
@@ -81,6 +83,37 @@ def test_a_group_that_no_one_labelled_gets_both_labels():
         [0, 1] * 20, [0.1, 0.9] * 20, [0.0, 0.0], groups=["a"] * 40, new_groups=["a", "b"]
     )
     assert sure.size.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["all", "b"], [1, "1"], [1, 2], [True, "True"], pd.Series(["x", "y"], dtype="category")],
+)
+def test_no_group_is_merged_with_another_or_with_all_comments(names):
+    made = conformal_prediction(
+        [0, 1] * 20, [0.1, 0.9] * 20, [0.2, 0.8], groups=[*names] * 20, new_groups=names
+    )
+    table = conformal_coverage([0, 1], made, groups=names, minimum=1)
+    assert [*dict.fromkeys(table["group"])] == [None, *names]
+    assert table.loc[table["label"] == "all", "n"].tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("names", [["a", None], [1.0, np.nan], pd.Series(["a", None], dtype="str")])
+def test_a_missing_group_is_refused(names):
+    sets = conformal_prediction([0, 1], [0.1, 0.9], [0.2, 0.8])
+    with pytest.raises(MetricInputError, match="1 values of groups are missing"):
+        conformal_coverage([0, 1], sets, groups=names)
+    with pytest.raises(MetricInputError, match="1 values of new_groups are missing"):
+        conformal_prediction([0, 1], [0.1, 0.9], [0.2, 0.8], groups=["a", "a"], new_groups=names)
+
+
+def test_a_new_comment_without_weight_has_the_largest():
+    y, p = [0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]
+    whole = conformal_prediction(y, p, [0.0, 1.0])
+    assert (whole.p_value > 0).all()
+    assert (
+        conformal_prediction(y, p, [0.0, 1.0], new_weight=[0, 0]).p_value == whole.p_value
+    ).all()
 
 
 def test_review_scores_put_ambiguous_comments_first():

@@ -132,7 +132,7 @@ class Lake:
         Args:
             table: a name in `schemas.TABLES`; the batches must have its schema.
             day: the `dt` of every row.
-            batches: read once, as a stream; no batches leave the day empty.
+            batches: read once, as a stream; no batches leave the day empty. NaN becomes null.
             keys: further columns that select the rows to replace, such as `stage="comments"`.
 
         Raises:
@@ -339,7 +339,9 @@ class Lake:
         delta = self._open(table)
         if delta is None:
             return iter(())
-        # Exact, since tables are partitioned by day; files of other days are not even listed.
+        # By PyArrow, in batches: with deltalake 1.6.6 and pyarrow 25.0.1 processes that had read by
+        # deltalake's own readers or its SQL were seen to abort at their end, those that read so
+        # never. Exact, since tables are partitioned by day: files of other days are not listed.
         stored = delta.to_pyarrow_dataset(file_pruning_predicate=wanted)
         # Delta lists the part that was written last first, whichever of two writers that was, and
         # sums of floating-point numbers depend on the order of the rows. Hence by folder.
@@ -463,7 +465,18 @@ class _Counted:
                 self.failure = exc
                 raise
             self.rows += batch.num_rows
-            yield batch.cast(self._schema)
+            yield _without_nan(batch.cast(self._schema))
+
+
+def _without_nan(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with nulls for NaN, which Delta takes for more than every number."""
+    arrays = [
+        pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        if pa.types.is_floating(array.type)
+        else array
+        for array in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
 def _condition(keys: Mapping[str, Key]) -> pc.Expression | None:

@@ -233,9 +233,10 @@ def _account(engine: Engine, who: ColumnElement[bool]) -> Mapping[Any, Any] | No
 #: zxcvbn's grade from 0 to 4; 4 means 10^10 guesses or more.
 WEAKEST_GRADE = 4
 
-#: Characters that are judged: the time grows steeply with the length, up to 0.5 s for these. A
-#: password whose beginning is hard to guess is hard to guess.
-_JUDGED = 32
+#: Characters that are judged, the most that zxcvbn takes; and, of those that may stand for letters,
+#: how many of them, since it tries every combination. Up to 0.7 s.
+_JUDGED, _MOST_SUBSTITUTES = 72, 32
+_SUBSTITUTE = re.compile(r"[0-9@({\[<!|$+%]")
 
 #: What makes a password weak, with the advice for it. The keys are also the console's notices.
 WEAKNESSES = {
@@ -259,6 +260,8 @@ def check_strength(password: str, pseudonym: str) -> None:
     """
     inputs = [pseudonym, *re.findall(r"\w{3,}", pseudonym.replace("_", " ")), "modwatch"]
     judged = unicodedata.normalize("NFKC", password)[:_JUDGED]
+    ends = [found.end() for found in _SUBSTITUTE.finditer(judged)]
+    judged = judged[: ends[_MOST_SUBSTITUTES - 1]] if len(ends) > _MOST_SUBSTITUTES else judged
     with _turn:
         estimate = zxcvbn(judged, user_inputs=inputs)
     if estimate["score"] < WEAKEST_GRADE:

@@ -33,6 +33,7 @@ WEAK = {
     "ｐａｓｓｗｏｒｄ１２３４": "common",
     "Sommer2026!!!": None,
     "a" * 256: "repeats",
+    "horsehorse" * 7: "repeats",
 }
 
 
@@ -51,6 +52,8 @@ def test_pass_phrases_and_random_ones_are_taken():
         "xK7!vq2Lm9#Tz4pW",
         "four words which differ",
         "ヤマト運輸の黒い猫が走る",
+        "password" * 4 + "-xK7!vq2Lm9#Tz4pW",  # weak up to its 32nd character
+        "4@8({[<69" * 4 + " and a long pass phrase",
     ):
         check_strength(password, "quiet-otter-17")
 
