@@ -99,6 +99,11 @@ def probabilities(values: ArrayLike, *, name: str = "y_prob") -> Floats:
     return shares(name, values, "contains values outside [0, 1]; pass probabilities, not logits")
 
 
+def decisions(values: ArrayLike) -> NDArray[np.bool_]:
+    """Return decisions (n,), 0 and 1 or truth values, as truth values."""
+    return np.asarray(labels(values, name="flagged") == 1)
+
+
 def weights(values: ArrayLike | None, size: int, *, name: str = "sample_weight") -> Floats:
     """Return weights (n,), each 0 or in [1e-100, 1e100]; all 1 when `values` is None."""
     if values is None:

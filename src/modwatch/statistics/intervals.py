@@ -148,7 +148,7 @@ class PartialTotal:
 @lru_cache(maxsize=512)  # metrics of one sample share totals
 def _beta_points(rate: float, variance: float) -> Floats:
     """Return quantiles of the beta distribution of rate/weight events in 1/weight trials."""
-    if rate <= 0:
+    if rate < np.finfo(float).tiny:  # quotients of smaller numbers are 0
         return np.zeros(_POINTS.size)
     weight = variance / rate
     events, trials = rate / weight, 1 / weight

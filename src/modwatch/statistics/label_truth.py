@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.calibration import Posterior, RatePrior
 from modwatch.statistics.hamiltonian import draws
@@ -84,6 +85,9 @@ _PRIOR, _VAGUE = ((0.5, 5.0), (0.5, 2.0)), ((1.0, 1.0), (1.0, 1.0))
 _LEAST_PART = 0.05
 
 
+_COUNTS, _MOST_GROUPS = ("group", "given", "toxic"), 1000
+
+
 @dataclass(frozen=True, kw_only=True)
 class GivenLabels:
     """The labels that people gave m comments."""
@@ -97,6 +101,15 @@ class GivenLabels:
     toxic: Ints
 
     def __post_init__(self) -> None:
+        prob = arguments.probabilities(self.prob, name="prob")
+        columns: dict[str, Floats | Ints] = {"prob": prob}
+        columns |= {name: arguments.whole_numbers(name, vars(self)[name]) for name in _COUNTS}
+        if len({column.shape for column in columns.values()}) > 1:
+            raise MetricInputError("prob, group, given and toxic must be one number a comment")
+        if columns["group"].max(initial=0) > _MOST_GROUPS:
+            raise MetricInputError("group must be whole numbers from 0; number the groups in order")
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
         if ((self.toxic < 0) | (self.toxic > self.given)).any():
             raise MetricInputError(
                 "a comment has more toxic labels than labels, or fewer than none"
@@ -271,6 +284,8 @@ def true_labels(
     if history is not None:
         past = np.concatenate([past, np.ones(history.prob.size, np.bool_)])
         labels = labels.before(history)
+    if not labels.given.any():
+        raise MetricInputError("no comment has a label; pass some that have")
     # In an order of their own: the search for the mode magnifies the rounding of sums.
     order = np.lexsort((labels.toxic, labels.given, labels.group, labels.prob, past))
     posterior = Posterior(

@@ -83,7 +83,7 @@ def review_scores(
     if strategy == "predictive_variance":
         return p * (1 - p)
     t = arguments.fraction("threshold", threshold)
-    decided = is_flagged(p, t) if flagged is None else np.asarray(flagged, np.bool_)
+    decided = is_flagged(p, t) if flagged is None else arguments.decisions(flagged)
     known = p if calibrated is None else arguments.probabilities(calibrated, name="calibrated")
     share, w = (
         arguments.fraction("toxic_share", toxic_share),

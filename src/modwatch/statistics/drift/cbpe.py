@@ -59,7 +59,7 @@ def expected_performance(
     """
     p = arguments.probabilities(y_prob)
     t = arguments.fraction("threshold", threshold)
-    decided = is_flagged(p, t) if flagged is None else flagged
+    decided = is_flagged(p, t) if flagged is None else arguments.decisions(flagged)
     score = arguments.column("y_score", y_score)
     arguments.same_length(y_prob=p, y_score=score, flagged=decided)
     order = np.lexsort((score, decided, p))  # sums do not depend on the order of the rows

@@ -114,6 +114,7 @@ def mean_shift(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Effe
     """
     pair = _Pair.from_counts(counts, reference)
     (p, q), (near_p, near_q) = pair.shares(), pair.shares(_ADDED)
+    _check_width(width)
     middle = np.linspace(width / 2, (p.size - 0.5) * width, p.size)
     value, nearer = float(np.dot(p - q, middle)), float(np.dot(near_p - near_q, middle))
     margin = _Z * pair.error((middle, middle), _ADDED)
@@ -135,6 +136,7 @@ def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Eff
     pair = _Pair.from_counts(counts, reference)
     p, q = pair.shares()
     # Where F lies below G, scores rise; the sum is the shift of the mean.
+    _check_width(width)
     rise = width * np.cumsum(q - p)[:-1]
     up, down = float(rise[rise > 0].sum()), float(-rise[rise < 0].sum())
     value = math.sqrt(max((up + down) ** 2 - (width * pair.between(0.0)) ** 2, 0.0))
@@ -286,3 +288,8 @@ def _dealt_out(
     means = (weight * terms).sum(axis=0) / times
     second, third = (float((weight * (terms - means) ** power).sum()) for power in (2, 3))
     return float(np.dot(times, means)), second, third
+
+
+def _check_width(width: float) -> None:
+    if not 1e-100 <= width <= 1e100:  # NaN fails too
+        raise MetricInputError(f"width must be a positive number, got {width}")
