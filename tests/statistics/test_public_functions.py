@@ -82,6 +82,7 @@ def arguments_of(draw: st.DrawFn, function: Any) -> dict[str, Any]:
         "new_groups": groups(size),
         "known": st.none(),
         "history": st.none(),
+        "moved": st.just((0.15, 0.03)),
         "flagged": st.one_of(st.none(), columns(size)),
     }
     if function is s.measure_days:
