@@ -135,6 +135,33 @@ def test_results_and_pages_hold_no_text(landed, validate, load):
     assert not any(r.passed for (_, column), r in results.items() if column not in unlike)
 
 
+@pytest.mark.parametrize(
+    ("kind", "ignored", "columns"),
+    [
+        (
+            "expect_column_pair_values_to_be_equal",
+            "either_value_is_missing",
+            {"column_A": "thread_id", "column_B": "author_id"},
+        ),
+        (
+            "expect_compound_columns_to_be_unique",
+            "any_value_is_missing",
+            {"column_list": ["thread_id", "author_id"]},
+        ),
+    ],
+)
+def test_a_row_with_one_missing_value_breaks_what_compares_columns(
+    landed, validate, load, kind, ignored, columns
+):
+    rows = landed(4, thread_id=["a", "b", "c", "c"], author_id=["a", "b", None, None])
+    counted, left_out = (
+        own(validate(rows, expectations=load(of(kind, **columns, **more))))
+        for more in ({}, {"ignore_row_if": ignored})
+    )
+    assert [result.passed for result in counted.values()] == [False]
+    assert [result.passed for result in left_out.values()] == [True]
+
+
 def test_chunks_give_the_same_counts_and_whole_columns_are_whole(
     landed, validate, load, monkeypatch
 ):
