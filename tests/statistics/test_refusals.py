@@ -268,6 +268,8 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: inversion_interval(strata().weighted(), hidden_share=1.5), r"in \[0, 1\], got 1.5"
     ),
     "a width of NaN": (lambda: labels_for_width(0.5, NAN), "width"),
+    "a population of −5": (lambda: labels_for_width(0.5, 0.1, population=-5), "population"),
+    "half a comment": (lambda: labels_for_width(0.5, 0.1, population=2.5), "population"),
     "pairs: lengths": (lambda: agreement.cohen_kappa([0, 1], [0]), "y1 2, y2 1"),
     "pairs: NaN": (lambda: agreement.observed_agreement([0, NAN], [0, 1]), "y1 contains NaN"),
     "units: NaN": (lambda: alpha([1], [NAN]), "labels contains NaN"),

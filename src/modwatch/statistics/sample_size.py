@@ -38,6 +38,8 @@ def labels_for_width(rate: float, width: float, *, population: int | None = None
     380
     """
     rate, width = arguments.fraction("rate", rate), positive_width(width)
+    if population is not None:
+        population = int(arguments.whole_numbers("population", [population])[0])
     labels = 1 + bisect_left(
         range(1, _MOST + 1), True, key=lambda size: _share_width(rate, size, population) <= width
     )

@@ -217,12 +217,17 @@ def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
 def category_names(column: pa.Array, feature: str) -> pa.Array:
     """Return the category of each comment by `platform` or `language`.
 
-    Languages are without region and in lower case; what is missing has a name of its own.
+    Languages are without region and in lower case; what is missing has a name of its own, and a
+    name that is one of ours stands in quotation marks.
 
     >>> category_names(pa.array(["de-AT", "en_GB", None]), "language").to_pylist()
     ['de', 'en', 'und']
+    >>> category_names(pa.array(["app", "(none)", None]), "platform").to_pylist()
+    ['app', '"(none)"', '(none)']
     """
-    names = pc.if_else(absent(column), _CATEGORIES[feature], column)
+    ours = pc.is_in(column, pa.array([_CATEGORIES["platform"], OTHERS], column.type))
+    quoted = pc.if_else(ours, pc.binary_join_element_wise('"', column, '"', ""), column)
+    names = pc.if_else(absent(column), _CATEGORIES[feature], quoted)
     if feature == "language":
         names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="[-_].*", replacement=""))
     return names
