@@ -20,9 +20,6 @@ from modwatch.common.errors import DatabaseError
 
 logger = logging.getLogger(__name__)
 
-#: A session's own temporary tables last: none takes the place of a table.
-_SCHEMAS = "search_path=public,pg_temp"
-
 #: For each engine of `connect`, one in autocommit mode.
 _DIRECT: WeakKeyDictionary[Engine, Engine] = WeakKeyDictionary()
 
@@ -142,7 +139,7 @@ def _engine(address: URL, **options: Any) -> Engine:
     engine = create_engine(
         address,
         hide_parameters=True,
-        connect_args={"connect_timeout": 10, "options": f"-c timezone=UTC -c {_SCHEMAS}"},
+        connect_args={"connect_timeout": 10, "options": "-c timezone=UTC"},
         **options,
     )
 

@@ -148,6 +148,8 @@ def verify_log(engine: Engine, witness: str | None = None) -> LogReport:
     """
     known, state, decisions, erased = witness_in(witness), RecordedState(), 0, 0
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        # No temporary table of the session takes the place of a table.
+        connection.execute(text("SET LOCAL search_path = public, pg_temp"))
         at: float = connection.scalar(text("SELECT date_part('epoch', clock_timestamp())")) or 0.0
         chains = Verification(known, now=at, name=_name)
         going_on = bound(_going_on, connection, chains)
