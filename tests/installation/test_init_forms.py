@@ -305,7 +305,8 @@ def test_a_few_rows_in_quarantine_are_stated(init):
     assert (
         "Of the first 60 rows, 55 are valid; quarantined: 5 (8.3 %). More than usual: "
         "at most 2 %\n"
-        "  blank_text 3 (first: a.csv, line 2); may need --column text=COLUMN\n"
+        "  blank_text 3 (first: a.csv, line 2); may need --column text=COLUMN where another column "
+        "has the text; a deleted one has none\n"
         "  duplicate_id 1 (first: a.csv, line 7 has the id of line 6)\n"
         "  malformed_record 1 (first: a.csv, line 9)\n"
         "1 more repeat one of them in every value and count once.\n"

@@ -70,7 +70,8 @@ def test_the_order_of_comments_stays(method, seed, size):
     assert (np.diff(made(grid)) >= 0).all()
     assert ((made(grid) >= 0) & (made(grid) <= 1)).all()
     if method not in ("isotonic", "beta"):
-        assert (np.diff(made(grid)) > 0).all()
+        apart = made(grid) < 1 - 1e-9  # nearer to 1, floats run out
+        assert (np.diff(made(grid)[apart]) > 0).all()
 
 
 def test_isotonic_makes_no_ties_of_what_was_none():

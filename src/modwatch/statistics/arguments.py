@@ -35,13 +35,18 @@ def column(name: str, values: ArrayLike) -> Floats:
 
 def numbers(name: str, values: ArrayLike) -> Floats:
     """Return `values` as a float64 array (n,), as `column` does; NaN and infinity may be in it."""
-    try:
-        array = _numbers(np.asarray(values))
-    except (TypeError, ValueError) as exc:
-        raise MetricInputError(f"{name} should be numeric; pass an array of floats") from exc
+    array = numeric(name, values)
     if array.ndim != 1:
         raise MetricInputError(f"{name} should be a 1d array, got an array of shape {array.shape}")
     return array
+
+
+def numeric(name: str, values: ArrayLike) -> Floats:
+    """Return `values` as a float64 array of any shape; MetricInputError for anything else."""
+    try:
+        return _numbers(np.asarray(values))
+    except (TypeError, ValueError) as exc:
+        raise MetricInputError(f"{name} should be numeric; pass an array of floats") from exc
 
 
 def _numbers(array: NDArray[np.generic]) -> Floats:

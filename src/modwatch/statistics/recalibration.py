@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.statistics import arguments
-from modwatch.statistics.arguments import Floats, Ints, shares, whole_numbers
+from modwatch.statistics.arguments import Floats, Ints, column, shares, whole_numbers
 
 #: Source of a calibration that brings the mean to a prevalence that the planner expects.
 EXPECTED = "expected prevalence"
@@ -103,7 +103,11 @@ def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None
     -2.1972
     """
     values = shares("score", score)
-    number = np.ones(values.size, np.int64) if counts is None else whole_numbers("counts", counts)
+    number = (
+        np.ones(values.size, np.int64)
+        if counts is None
+        else whole_numbers("counts", column("counts", counts))
+    )
     arguments.same_length(score=values, counts=number)
     return _intercept(_logit(values), number, 1.0, prevalence)
 
@@ -206,7 +210,7 @@ def shown_off(score: ArrayLike, toxic: ArrayLike) -> Calibration | None:
 
 def _population(score: ArrayLike, counts: ArrayLike) -> tuple[Floats, Ints]:
     """Return the checked scores (n,) and the number of comments with each; at least one."""
-    values, number = shares("score", score), whole_numbers("counts", counts)
+    values, number = shares("score", score), whole_numbers("counts", column("counts", counts))
     arguments.same_length(score=values, counts=number)
     if not number.any():
         raise DesignError("There are no comments to recalibrate.")

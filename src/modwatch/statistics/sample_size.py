@@ -66,6 +66,9 @@ def _share_width(rate: float, labels: int, population: int | None) -> float:
     return high - low
 
 
+#: Of standard errors; smaller ones require more than 10^11 labels.
+_FINEST = 1e-12
+
 #: Speed of the paper's annotators (appendix D).
 LABELS_AN_HOUR = 600
 
@@ -81,8 +84,10 @@ def required_labels(
     (1532, 1535047)
     """
     error = _standard_error(prevalence, relative_error, confidence)
+    if error < _FINEST:
+        raise DesignError(f"a prevalence of {prevalence:g} requires more labels than there are")
     # Rounded before ceil, so that floating-point noise does not add a label.
-    return max(1, math.ceil(round(prevalence * (1 - prevalence) / error**2, 9)))
+    return max(1, math.ceil(round(prevalence * (1 - prevalence) / error / error, 9)))
 
 
 def required_labels_stratified(
@@ -111,7 +116,7 @@ def required_labels_stratified(
     weight = sizes / sizes.sum()
     error = _standard_error(float(weight @ rates), relative_error, confidence)
     variance = float((weight**2 * rates * (1 - rates) / parts).sum())  # times the labels
-    return max(1, math.ceil(round(variance / error**2, 9)))
+    return max(1, math.ceil(round(variance / error / error, 9)))
 
 
 def optimal_shares(population: ArrayLike, rate: ArrayLike) -> Floats:
@@ -142,6 +147,7 @@ def _standard_error(prevalence: float, relative_error: float, confidence: float)
         raise DesignError(f"Expected prevalence must be in (0, 1], got {prevalence}.")
     if not 0 < relative_error < math.inf:
         raise DesignError(f"Relative error must be a finite number above 0, got {relative_error}.")
-    if not 0 < confidence < 1:
+    quantile = float(special.ndtri((1 + confidence) / 2)) if 0 < confidence < 1 else 0.0
+    if not quantile:  # also of numbers so near 0 that half of them is nothing beside ½
         raise DesignError(f"Confidence must be in (0, 1), got {confidence}.")
-    return relative_error * prevalence / float(special.ndtri((1 + confidence) / 2))
+    return relative_error * prevalence / quantile

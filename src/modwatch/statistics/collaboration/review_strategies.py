@@ -120,7 +120,7 @@ def stakes(flagged: NDArray[np.bool_], costs: Costs | None) -> Floats:
     >>> stakes(np.array([True, False]), (5, 1)).tolist()
     [1.0, 5.0]
     """
-    missed, alarmed = (np.asarray(cost, np.float64) for cost in costs or (1.0, 1.0))
+    missed, alarmed = (arguments.numeric("costs", cost) for cost in costs or (1.0, 1.0))
     for name, given in (("false_negative", missed), ("false_positive", alarmed)):
         if not ((given >= 0) & np.isfinite(given)).all():
             raise MetricInputError(f"the cost of a {name} must be a finite number of at least 0")

@@ -85,7 +85,10 @@ class Annotations:
                 only, a label outside the classes, or more than 100 classes.
         """
         columns = {"item": item, "annotator": annotator, "label": label}
-        series = {name: pd.Series(values) for name, values in columns.items()}
+        try:
+            series = {name: pd.Series(values) for name, values in columns.items()}
+        except (TypeError, ValueError) as exc:
+            raise MetricInputError("item, annotator and label should be 1d arrays") from exc
         sizes = {name: len(values) for name, values in series.items()}
         if len(set(sizes.values())) > 1:
             raise MetricInputError(f"the columns have different lengths: {sizes}")
@@ -93,7 +96,7 @@ class Annotations:
             raise MetricInputError("there is no annotation")
         for name, values in [*series.items(), ("classes", classes or ())]:
             arguments.names(name, values)
-        known = tuple(sorted(series["label"].unique().tolist()) if classes is None else classes)
+        known = tuple(_in_order(series["label"]) if classes is None else classes)
         if not 2 <= len(set(known)) == len(known) <= _MOST_CLASSES:
             raise MetricInputError(
                 f"there must be 2 to {_MOST_CLASSES} different classes, got {len(set(known))}"
@@ -211,7 +214,7 @@ def distribution(y_prob: ArrayLike, annotations: Annotations, dtype: type[Float]
     >>> distribution([0.25, 1.0], annotations, np.float64).tolist()
     [[0.75, 0.25], [0.0, 1.0]]
     """
-    prob = np.asarray(y_prob, dtype=dtype)
+    prob = arguments.numeric("y_prob", y_prob)
     classes, items = annotations.n_classes, len(annotations.items)
     if prob.ndim == 1 and classes == 2:
         prob = np.stack([1 - prob, prob], axis=1)
@@ -221,9 +224,17 @@ def distribution(y_prob: ArrayLike, annotations: Annotations, dtype: type[Float]
             f"y_prob has shape {prob.shape} for {items} items and {classes} classes; pass {other}"
             "one of each class"
         )
-    sums = prob.sum(axis=1)
-    if not ((prob >= 0) & (prob <= 1)).all() or not np.allclose(sums, 1, atol=_ROUNDING):
+    inside = bool(((prob >= 0) & (prob <= 1)).all())
+    if not inside or not np.allclose(prob.sum(axis=1), 1, atol=_ROUNDING):
         raise MetricInputError(
             "y_prob contains NaN or values outside [0, 1], or does not sum to 1 by item"
         )
-    return prob
+    return prob.astype(dtype)
+
+
+def _in_order(labels: "pd.Series[Any]") -> list[Any]:
+    """Return the different labels in order; MetricInputError if they have none."""
+    try:
+        return sorted(labels.unique().tolist())
+    except TypeError as exc:
+        raise MetricInputError("labels are of several kinds; pass text, or numbers") from exc

@@ -54,7 +54,7 @@ def flip_rate(self_disagreement: ArrayLike, *, classes: int = 2) -> Floats:
     """
     if classes < 2:
         raise MetricInputError(f"classes must be at least 2, got {classes}")
-    r = np.asarray(self_disagreement, dtype=np.float64)
+    r = arguments.numeric("self_disagreement", self_disagreement)
     ratio = classes / (classes - 1)
     if not ((r >= 0) & (r * ratio <= 1 + _ROUNDING)).all():
         raise MetricInputError(

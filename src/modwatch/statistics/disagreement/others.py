@@ -57,6 +57,7 @@ def agreement_with_people(
     """
     counts = annotations.counts()
     weight = arguments.weights(sample_weight, len(counts))
+    arguments.same_length(items=counts, sample_weight=weight)
     chosen = None if decision is None else distribution(decision, annotations, np.float64)
     if chosen is None:
         weight = weight * (counts.sum(axis=1) > 1)
@@ -68,6 +69,8 @@ def agreement_with_people(
         for bound in (None, "low", "high")
         if rates.rates(bound).max() < 1 - 1 / annotations.n_classes
     ]
+    if not found:
+        return Estimate.insufficient("labels are as often slips as coin tosses", n=used)
     value, low, high = np.transpose(found)
     highest = high.max() if len(found) == 3 else 1.0
     return Estimate.from_interval(value[0], (low.min(), highest), n=used)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations
 from modwatch.statistics.disagreement.flip_rates import FlipRates
@@ -33,12 +34,12 @@ def primary_labels(label_share: ArrayLike, flip_rate: ArrayLike) -> Floats:
     >>> primary_labels([0.6, 0.4], 0.45).tolist()
     [1.0, 0.0]
     """
-    share = np.asarray(label_share, dtype=np.float64)
+    share = arguments.numeric("label_share", label_share)
     if share.ndim < 1 or share.shape[-1] < 2:
         raise MetricInputError("label_share must have a last axis of at least two classes")
     if not ((share >= 0) & (share <= 1)).all() or not np.allclose(share.sum(axis=-1), 1):
         raise MetricInputError("label_share must be shares in [0, 1] that sum to 1 by item")
-    flip = np.asarray(flip_rate, dtype=np.float64)
+    flip = arguments.numeric("flip_rate", flip_rate)
     if flip.ndim and flip.shape != share.shape[:-1]:
         raise MetricInputError("flip_rate must be one for all, or one for each item")
     _check_flip(flip, share.shape[-1])
@@ -106,7 +107,11 @@ def sample_primary_labels(
     >>> sample_primary_labels([[0.0, 1.0]], draws=3).tolist()
     [[1, 1, 1]]
     """
-    share = np.asarray(primary, dtype=np.float64)
+    share = arguments.numeric("primary", primary)
+    if share.ndim != 2 or not ((share >= 0) & (share <= 1)).all():
+        raise MetricInputError("primary must have a row an item, with the share of each class")
+    if draws < 1:
+        raise MetricInputError(f"draws must be at least 1, got {draws}")
     rng = np.random.default_rng(seed)
     uniform = rng.random((share.shape[0], draws, 1))
     steps = share.cumsum(axis=1)[:, None, :-1]

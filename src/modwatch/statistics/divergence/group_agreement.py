@@ -76,7 +76,7 @@ def kappa_table(
     for one, other in combinations_with_replacement(range(len(groups.names)), 2):
         row = {"group": groups.names[one], "other": groups.names[other]}
         low = kappa = high = float("nan")
-        if shared[one, other] >= minimum:
+        if shared[one, other] >= max(minimum, 1):
             people = met[other][groups.code == one], met[one][groups.code == other]
             items = [
                 counts[:, group * of_class.size + of_class].toarray().astype(np.float64)
