@@ -219,7 +219,7 @@ def _population(score: ArrayLike, counts: ArrayLike) -> tuple[Floats, Ints]:
 
 def _intercept(logit: Floats, counts: Floats | Ints, slope: float, prevalence: float) -> float:
     """Return the intercept that makes the mean of expit(intercept + slope × logit) `prevalence`."""
-    if not 0 < prevalence < 1:
+    if not 1e-15 <= prevalence <= 1 - 1e-15:  # NaN fails too; nearer to 0, sums run out
         raise DesignError(f"Expected prevalence must be in (0, 1), got {prevalence}.")
     if not counts.sum():
         raise DesignError("There are no comments to recalibrate; omit the expected prevalence.")
