@@ -31,7 +31,8 @@ Arrow arrays.
     review_fraction   α in [0, 1]: 0 reviews nothing, 1 everything
     sample_weight     (n,) ≥ 0, such as 1/inclusion probability; an integer weight repeats its
                       sample; 1 each by default
-    threshold         in [0, 1]: the model's decision is 1 where y_prob > threshold
+    threshold         in [0, 1]: the model's decision is 1 where y_prob > threshold, both compared
+                      as float32, in which scores are stored
     label_threshold   in [0, 1): soft labels above it are 1, others 0
 
 Metrics are floats, or None if undefined. Estimates with an interval are `Estimate` objects or rows
