@@ -20,6 +20,7 @@ from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import (
     NORMAL_QUANTILE,
     PartialTotal,
+    effective_number,
     interval,
     mid_p,
     share_confidence,
@@ -62,7 +63,7 @@ def annotator_error_rate(
     n = int((w > 0).sum())
     if n < max(minimum, 1):
         return _too_few(n, minimum, "pairs of labels")
-    effective = float(w.sum() ** 2 / (w**2).sum())
+    effective = effective_number(w)
     disagreement = float(np.dot(w, first != second) / w.sum())
     if disagreement >= 0.5:
         return Estimate.insufficient("two people's labels differ as often as coin tosses", n=n)

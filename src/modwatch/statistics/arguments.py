@@ -171,6 +171,11 @@ def whole_numbers(name: str, values: ArrayLike) -> Ints:
     return flat.astype(np.int64).reshape(array.shape)
 
 
+def counted(name: str, values: ArrayLike) -> Ints:
+    """Return whole numbers ≥ 0 (n,); MetricInputError names the argument otherwise."""
+    return whole_numbers(name, column(name, values))
+
+
 def shares(
     name: str, values: ArrayLike, problem: str = "must contain values in [0, 1]; pass shares"
 ) -> Floats:

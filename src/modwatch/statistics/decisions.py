@@ -14,3 +14,16 @@ def is_flagged(y_prob: ArrayLike, threshold: float) -> NDArray[np.bool_]:
     ([False, True], [False, True])
     """
     return np.asarray(np.asarray(y_prob, np.float32) > np.float32(threshold))
+
+
+def decided_class(prob: NDArray[np.floating], threshold: float) -> NDArray[np.intp]:
+    """Return the number (n,) of the class that is decided, by the probabilities (n, K) of K.
+
+    Of two classes it is the second where that is flagged; of more it is the most probable.
+
+    >>> decided_class(np.array([[0.4, 0.6], [0.7, 0.3]]), 0.7).tolist()
+    [0, 0]
+    """
+    if prob.shape[1] > 2:
+        return np.asarray(prob.argmax(axis=1))
+    return is_flagged(prob[:, 1], threshold).astype(np.intp)

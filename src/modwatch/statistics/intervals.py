@@ -159,6 +159,15 @@ def _beta_points(rate: float, variance: float) -> Floats:
     return points
 
 
+def effective_number(weight: Floats) -> float:
+    """Return how many equal weights say as much as these (n,), (Σw)²/Σw² (Kish 1965); 0: none.
+
+    >>> effective_number(np.array([3.0, 3.0, 0.0])), effective_number(np.zeros(2))
+    (2.0, 0.0)
+    """
+    return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+
+
 def mid_p(events: float, trials: float) -> tuple[float, float]:
     """Return the 95 % mid-P Clopper–Pearson interval of a proportion; counts may be fractional."""
     return interval(share_confidence(events, trials))

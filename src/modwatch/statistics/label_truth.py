@@ -110,10 +110,8 @@ class GivenLabels:
             raise MetricInputError("group must be whole numbers from 0; number the groups in order")
         for name, column in columns.items():
             object.__setattr__(self, name, column)
-        if ((self.toxic < 0) | (self.toxic > self.given)).any():
-            raise MetricInputError(
-                "a comment has more toxic labels than labels, or fewer than none"
-            )
+        if (self.toxic > self.given).any():
+            raise MetricInputError("a comment has more toxic labels than labels")
 
     def before(self, history: GivenLabels) -> GivenLabels:
         """Return these labels, then earlier ones."""

@@ -14,7 +14,8 @@ from scipy import optimize, special
 
 from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.statistics import arguments
-from modwatch.statistics.arguments import Floats, Ints, column, shares, whole_numbers
+from modwatch.statistics.arguments import Floats, Ints, counted, shares
+from modwatch.statistics.intervals import effective_number
 
 #: Source of a calibration that brings the mean to a prevalence that the planner expects.
 EXPECTED = "expected prevalence"
@@ -103,11 +104,7 @@ def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None
     -2.1972
     """
     values = shares("score", score)
-    number = (
-        np.ones(values.size, np.int64)
-        if counts is None
-        else whole_numbers("counts", column("counts", counts))
-    )
+    number = np.ones(values.size, np.int64) if counts is None else counted("counts", counts)
     arguments.same_length(score=values, counts=number)
     return _intercept(_logit(values), number, 1.0, prevalence)
 
@@ -143,7 +140,7 @@ def calibrated(score: ArrayLike, counts: ArrayLike, known: KnownLabels) -> Calib
     values, number = _population(score, counts)
     if not known.label.size:
         raise DesignError("There are no labels to recalibrate the scores by.")
-    effective = known.weight.sum() ** 2 / (known.weight**2).sum()
+    effective = effective_number(known.weight)
     weight = known.weight * effective / known.weight.sum()
     prior = float(np.average(values, weights=number))
     prevalence = (weight @ known.label + _PRIOR_LABELS * prior) / (effective + _PRIOR_LABELS)
@@ -210,7 +207,7 @@ def shown_off(score: ArrayLike, toxic: ArrayLike) -> Calibration | None:
 
 def _population(score: ArrayLike, counts: ArrayLike) -> tuple[Floats, Ints]:
     """Return the checked scores (n,) and the number of comments with each; at least one."""
-    values, number = shares("score", score), whole_numbers("counts", column("counts", counts))
+    values, number = shares("score", score), counted("counts", counts)
     arguments.same_length(score=values, counts=number)
     if not number.any():
         raise DesignError("There are no comments to recalibrate.")

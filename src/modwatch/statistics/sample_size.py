@@ -84,8 +84,6 @@ def required_labels(
     (1532, 1535047)
     """
     error = _standard_error(prevalence, relative_error, confidence)
-    if error < _FINEST:
-        raise DesignError(f"a prevalence of {prevalence:g} requires more labels than there are")
     # Rounded before ceil, so that floating-point noise does not add a label.
     return max(1, math.ceil(round(prevalence * (1 - prevalence) / error / error, 9)))
 
@@ -150,4 +148,7 @@ def _standard_error(prevalence: float, relative_error: float, confidence: float)
     quantile = float(special.ndtri((1 + confidence) / 2)) if 0 < confidence < 1 else 0.0
     if not quantile:  # also of numbers so near 0 that half of them is nothing beside ½
         raise DesignError(f"Confidence must be in (0, 1), got {confidence}.")
-    return relative_error * prevalence / quantile
+    error = relative_error * prevalence / quantile
+    if error < _FINEST:
+        raise DesignError(f"a prevalence of {prevalence:g} requires more labels than there are")
+    return error

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
-from modwatch.statistics.decisions import is_flagged
+from modwatch.statistics.decisions import decided_class
 from modwatch.statistics.disagreement import (
     Annotations,
     FlipRates,
@@ -294,12 +294,7 @@ def annotation_report(
 def _decided(annotations: Annotations, prob: Floats, threshold: float) -> Floats:
     """Return 1 for the class (I, K) that the model decides."""
     share = distribution(prob, annotations, np.float64)
-    code = (
-        share.argmax(axis=1)
-        if annotations.n_classes > 2
-        else is_flagged(share[:, 1], threshold) + 0
-    )
-    return np.asarray(np.eye(annotations.n_classes)[code])
+    return np.asarray(np.eye(annotations.n_classes)[decided_class(share, threshold)])
 
 
 def _check_names(groupings: Iterable[str]) -> None:

@@ -223,5 +223,6 @@ def _name(text: str) -> str:
     ('a_b', 'a_b.c868')
     """
     name = re.sub(r"[^\w.\-]", "_", text)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return name if name == text else f"{name}.{digest[:4]}"
+    if name == text:
+        return name
+    return f"{name}.{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:4]}"

@@ -94,7 +94,7 @@ def strata(
         raise DesignError(f"Number of strata must be at least 1, got {bins}.")
     values = shares("score", score)
     ones = np.ones(values.size)
-    number = ones if counts is None else whole_numbers("counts", arguments.column("counts", counts))
+    number = ones if counts is None else arguments.counted("counts", counts)
     chance = values if expected is None else shares("expected", expected)
     arguments.same_length(score=values, counts=number, expected=chance)
     value, where = np.unique(values, return_inverse=True)

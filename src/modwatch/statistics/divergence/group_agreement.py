@@ -1,5 +1,6 @@
 """Cohen's κ between and within groups of annotators."""
 
+from collections.abc import Sequence
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse, special
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations
 from modwatch.statistics.divergence.annotator_groups import ALIKE, Groups, unlike
-from modwatch.statistics.intervals import LEVEL
+from modwatch.statistics.intervals import LEVEL, effective_number
 
 #: Shared items below which κ would be hardly more than chance.
 MINIMUM_SHARED = 30
@@ -70,26 +71,29 @@ def kappa_table(
     [['x', 'x', 0.65], ['x', 'y', 0.62], ['y', 'y', 0.6]]
     """
     shared = shared_items(annotations, groups).to_numpy()
-    met, counts = _met(annotations, groups), _counts(annotations, groups)
-    of_class = np.arange(annotations.n_classes)
+    counts, classes = _counts(annotations, groups).tocsc(), annotations.n_classes
+    of_group = [counts[:, start : start + classes] for start in range(0, counts.shape[1], classes)]
+    met = _met(annotations, groups, of_group)
     rows = []
     for one, other in combinations_with_replacement(range(len(groups.names)), 2):
         row = {"group": groups.names[one], "other": groups.names[other]}
         low = kappa = high = float("nan")
         if shared[one, other] >= max(minimum, 1):
             people = met[other][groups.code == one], met[one][groups.code == other]
-            items = [
-                counts[:, group * of_class.size + of_class].toarray().astype(np.float64)
-                for group in (one, other)
-            ]
+            items = (of_group[group].toarray() for group in (one, other))
             kappa, low, high = _kappa(*people, *items, same=one == other)
         ends = {"kappa": kappa, "low": low, "high": high}
         rows.append({**row, **ends, "items": int(shared[one, other])})
     return pd.DataFrame(rows)
 
 
-def _met(annotations: Annotations, groups: Groups) -> list[Floats]:
-    """Return how often a label of each annotator met one of another annotator, for each group."""
+def _met(
+    annotations: Annotations, groups: Groups, of_group: Sequence[sparse.csc_matrix]
+) -> list[Floats]:
+    """Return how often a label of each annotator met one of another annotator, for each group.
+
+    `of_group` are the labels of each item (I, K) by a group.
+    """
     classes, size = annotations.n_classes, len(annotations.annotators)
     rows = annotations.first
     cell = annotations.annotator[rows].astype(np.int64) * classes + annotations.label[rows]
@@ -97,11 +101,9 @@ def _met(annotations: Annotations, groups: Groups) -> list[Floats]:
     one = np.ones(cell.size, np.int32)
     own = sparse.csr_matrix((one, (cell, annotations.item[rows])), shape=shape)
     number = np.bincount(cell, minlength=size * classes).reshape(size, classes, 1)
-    counts = _counts(annotations, groups).astype(np.int32).tocsc()
     found = []
-    for group in range(len(groups.names)):
-        of_group = counts[:, group * classes : (group + 1) * classes]
-        met = (own @ of_group).toarray().astype(np.float64).reshape(size, classes, classes)
+    for group, counts in enumerate(of_group):
+        met = (own @ counts).toarray().reshape(size, classes, classes)
         members = groups.code == group
         met[members] -= number[members] * np.eye(classes)  # with oneself
         found.append(met)
@@ -123,7 +125,7 @@ def _kappa(
     left, right = pairs.sum(axis=1) / total, pairs.sum(axis=0) / total
     agreed, chance = np.trace(pairs) / total, float(left @ right)
     agreeing = one_of * (other_of - same)  # (I, K)
-    rare = _effective(np.delete(agreeing, (left + right).argmax(), axis=1).sum(axis=1))
+    rare = effective_number(np.delete(agreeing, (left + right).argmax(), axis=1).sum(axis=1))
     if chance >= 1 or rare < MINIMUM_RARE:
         return float("nan"), float("nan"), float("nan")
     # How κ changes with one more pair of two labels.
@@ -132,8 +134,8 @@ def _kappa(
     slope /= (1 - chance) ** 2 * total
     kappa = float((agreed - chance) / (1 - chance))
     of_people, of_others = (one * slope).sum(axis=(1, 2)), (other * slope.T).sum(axis=(1, 2))
-    of_items = ((one_of @ slope) * (other_of)).sum(axis=1) - same * one_of @ np.diag(slope)
-    of_items = of_items[(one_of.any(axis=1)) & (other_of.any(axis=1))]
+    of_items = ((one_of @ slope) * other_of).sum(axis=1) - same * one_of @ np.diag(slope)
+    of_items = of_items[one_of.any(axis=1) & other_of.any(axis=1)]
     people = [of_people + of_others] if same else [of_people, of_others]
     freedom = min(map(len, people)) - 1
     variance = sum(map(_variance, [*people, of_items]))
@@ -142,7 +144,7 @@ def _kappa(
     if variance < ALIKE**2:  # all are alike
         margin = unlike(int(min(freedom + 1, rare))) * max(1 - kappa, kappa + 1)
         return kappa, max(kappa - margin, -1.0), min(kappa + margin, 1.0)
-    quantile = special.stdtrit(max(min(freedom, _effective(of_items**2)), 1), (1 + LEVEL) / 2)
+    quantile = special.stdtrit(max(min(freedom, effective_number(of_items**2)), 1), (1 + LEVEL) / 2)
     margin = min(float(quantile) * float(np.sqrt(variance)) / (1 - kappa), _WIDEST)
     low, high = (1 - (1 - kappa) * float(np.exp(sign * margin)) for sign in (1, -1))
     return kappa, max(low, -1.0), high
@@ -152,11 +154,6 @@ def _variance(influence: Floats) -> float:
     """Return the variance of a sum over clusters that each move it by so much (C,)."""
     size = len(influence)
     return size / max(size - 1, 1) * float((influence**2).sum())
-
-
-def _effective(mass: Floats) -> float:
-    """Return of how many equal parts a sum (C,) might be made (Kish 1965)."""
-    return float(mass.sum() ** 2 / max((mass**2).sum(), np.finfo(float).tiny))
 
 
 def _counts(

@@ -10,7 +10,7 @@ from scipy import special
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.decisions import is_flagged
+from modwatch.statistics.decisions import decided_class
 from modwatch.statistics.disagreement.annotations import Annotations, distribution
 from modwatch.statistics.divergence.annotator_groups import ALIKE, Groups, unlike
 from modwatch.statistics.divergence.conformity import (
@@ -192,7 +192,7 @@ def _counts(annotations: Annotations, y_prob: ArrayLike, threshold: float) -> li
     """Return the labels that equal the decision, the labels, and the decisions (A, K) by class."""
     prob = distribution(y_prob, annotations, np.float32)
     classes, size = annotations.n_classes, len(annotations.annotators)
-    decision = is_flagged(prob[:, 1], threshold) + 0 if classes == 2 else prob.argmax(axis=1)
+    decision = decided_class(prob, threshold)
     first = annotations.first
     own = annotations.annotator[first].astype(np.int64) * classes
     label, decided = annotations.label[first], decision[annotations.item[first]]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.estimate import Estimate
-from modwatch.statistics.intervals import convolved, interval, mid_p
+from modwatch.statistics.intervals import convolved, effective_number, interval, mid_p
 from modwatch.statistics.label_truth import TrueLabels
 from modwatch.statistics.live.areas import Area, Areas, Side, mean_credit
 from modwatch.statistics.live.population import Domain, Ranks, Review
@@ -111,8 +111,7 @@ class Estimator:
 
         `effective_n` is that of the comments which the labels represent, labelled ones included.
         """
-        masses = self._sample.masses(domain)
-        effective = float(masses.sum() ** 2 / (masses**2).sum()) if masses.any() else 0.0
+        effective = effective_number(self._sample.masses(domain))
         return replace(self._mean("positive_rate", self._toxic, domain), effective_n=effective)
 
     def overturn_rate(self) -> MetricEstimate:
@@ -175,8 +174,7 @@ class Estimator:
 
     def _effective_of(self, having: _Outcome) -> float:
         """Return the effective number (Kish) of labels with an outcome, at least 1."""
-        mass = having.value * self._sample.represented
-        return max(float(mass.sum() ** 2 / (mass**2).sum()), 1.0) if mass.any() else 1.0
+        return max(effective_number(having.value * self._sample.represented), 1.0)
 
     def _too_few_for_sets(self) -> str:
         few = self._effective(self._everything) < MINIMUM_FOR_SETS
@@ -435,8 +433,7 @@ class Estimator:
 
     def _effective(self, domain: Domain) -> float:
         """Return Kish's effective number of labels in the domain."""
-        weight = self._sample.weight * domain.part
-        return float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+        return effective_number(self._sample.weight * domain.part)
 
     def _ok(
         self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
