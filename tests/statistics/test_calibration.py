@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from modwatch.statistics.calibration import Posterior, RatePrior
+from modwatch.statistics.calibration import Posterior
+from modwatch.statistics.error_rates import CLIMB, ErrorRates, RatePrior
 
 GENERATOR = np.random.default_rng(5)
 SIZE = 3000
@@ -52,14 +53,14 @@ def test_errors_are_beta_binomial(shared):
     )
     at, held = made.start[None], np.array([shared])
     before, after = (part[0, made.cell] for part in made.probabilities(at, held))
-    up, down = (float(special.expit(made.rate(at, kind)[0, 0])) for kind in (0, 1))
+    ((up,), (usual_up,)), ((down,), (usual_down,)) = rates_of_all(made, at)
 
-    def chance(wrong, rate, again):
+    def chance(wrong, rate, usual, again):
         if again < 0:
             return rarer(wrong, rate, again)
-        if again <= rate:
+        if again <= usual:
             return stats.binom.pmf(wrong, given, rate)
-        total = (1 - rate) / (again - rate) - 1
+        total = (1 - usual) / (again - usual) - 1
         return stats.betabinom.pmf(wrong, given, rate * total, (1 - rate) * total)
 
     def rarer(wrong, rate, again):
@@ -72,5 +73,31 @@ def test_errors_are_beta_binomial(shared):
                 found[place] *= (part + before * less) / (1 + min(number, 1) * less)
         return found
 
-    odds = chance(given - toxic, down, shared[1]) / chance(toxic, up, shared[0])
+    odds = chance(given - toxic, down, usual_down, shared[1])
+    odds /= chance(toxic, up, usual_up, shared[0])
     assert after / (1 - after) == pytest.approx(odds * before / (1 - before))
+
+
+def rates_of_all(made, at):
+    """Return false-positive and false-negative rate (1,), and the common one, of one group."""
+    every = made.rates(at, np.full((1, made.cell.size), 0.5), 1)
+    place = [made.start.size - 8, made.start.size - 4]
+    return [(rate[0], special.expit(at[0, [at_]])) for rate, at_ in zip(every, place, strict=True)]
+
+
+def test_rates_climb_with_the_score_and_known_answers_have_their_own():
+    """A climb of the prior's mean, from the lowest band to the highest, about the common rate."""
+    high = np.array([-0.5, 0.0, 0.5, 0.0])
+    own = np.array([[1, 0], [1, 0], [1, 0], [0, 1]], bool)
+    stratum = np.arange(3)
+    for climb in CLIMB:
+        made = ErrorRates(
+            first=0, high=high, own=own, climb=climb, prior=PRIORS[0],
+            kinds=(stratum, 0 * stratum, 0 * stratum + 1),
+        )  # fmt: skip
+        at = np.array([[-2.0, 0, 0, 0], [-2.0, 1, 0, 0.5]])
+        low, middle, top, known = made.logits(at)
+        assert top - low == pytest.approx([climb[0], sum(climb)])
+        assert made.climb(at) == pytest.approx(top - low)
+        assert middle == pytest.approx([-2, -2])
+        assert known[0] == -2 != known[1]

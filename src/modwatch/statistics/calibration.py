@@ -19,19 +19,19 @@ t-distribution. Where the labels contradict them, they are left (commensurate pr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import sparse, special
 
 from modwatch.statistics.arguments import Floats, Ints
+from modwatch.statistics.error_rates import CLIMB, ErrorRates, RatePrior
 
 #: Scores nearer to 0 or 1 count as this near.
 _NEAREST = 1e-12
 #: Bins of the scores by quantile; quantiles between which the curve climbs, and the least distance
 #: of these, in standard deviations of the score.
-_BINS, _KNOTS, _LEAST_STEP = 40, np.linspace(0.05, 0.95, 8), 0.08
+_BINS, _KNOTS, _LEAST_STEP = 25, np.linspace(0.05, 0.95, 8), 0.08
 #: Mean and standard deviation of level and slope at unit variance of the score, of log ε, and of
 #: log δ; the largest value of either.
 _LEVEL, _SLOPE, _FLOOR, _CEILING, _MOST = (-2.0, 4.0), (0.8, 3.0), (-8.0, 2.0), (-3.0, 2.0), -0.8
@@ -39,24 +39,9 @@ _LEVEL, _SLOPE, _FLOOR, _CEILING, _MOST = (-2.0, 4.0), (0.8, 3.0), (-8.0, 2.0), 
 #: between groups. Quantiles at which another curve may be at another distance.
 _FREEDOM, _STEP, _JUMP = 2.0, 0.3, 1.5
 _BENT_AT = np.array([0.05, 0.35, 0.65, 0.95])
-#: Standard deviation of the logits of a rate between groups.
-_BETWEEN = 0.5
-#: Weight of the wall at the largest rate, which the search for the mode can still see.
-_WALL = 50.0
-_TINY, _MOST_LOGIT = 1e-300, 30.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class RatePrior:
-    """What is known of an error rate besides the labels."""
-
-    #: Pseudo-counts (wrong, right) of the beta prior of the common rate.
-    common: tuple[float, float]
-    #: Wrong answers, and all answers, to comments whose true label is known.
-    wrong: float
-    answers: float
-    #: Largest plausible value.
-    most: float
+#: Quantiles of the scores with a toxic label between which error rates differ.
+_BANDS = np.linspace(0.1, 0.9, 4)
+_TINY = 1e-300
 
 
 class Posterior:
@@ -87,7 +72,7 @@ class Posterior:
         """
         sides = int(group.max(initial=0)) + 1
         group = group + sides * past
-        self._groups, self._rates = int(group.max(initial=0)) + 1, rates
+        self._groups = int(group.max(initial=0)) + 1
         score = special.logit(np.clip(prob.astype(np.float64), _NEAREST, 1 - _NEAREST))
         labelled = given > 0
         seen = score[labelled] if labelled.any() else score
@@ -105,55 +90,96 @@ class Posterior:
         self._centre = _LEVEL[0] + _SLOPE[0] * spread * mean
         here = places % self._groups
         climbed = _climbed(mean, _knots([scaled[labelled], rest], _KNOTS))
-        bends = _climbed(mean, _knots([scaled[labelled]], _BENT_AT))
+        bends = _climbed(mean, _knots([scaled[labelled], rest], _BENT_AT))
         moves = np.column_stack([moved[1] * spread * mean, moved[0] * np.ones(mean.size)])
         moves = np.hstack([moves, moved[0] * bends]) * (here >= sides)[:, None]
         jumps = here[:, None] % sides == np.arange(1, sides)
         line = np.column_stack([_LEVEL[1] * np.ones(mean.size), _SLOPE[1] * spread * mean])
         design = [line, _JUMP * jumps, _STEP * climbed]
         self._design = np.column_stack([*design, moves] if past.any() else design)
-        #: Cells with labels, their places with the first cell of each, and combinations of group,
-        #: toxic and other labels.
         self._labelled = np.flatnonzero(key // most % most)
-        self._seen, self._first = np.unique(self._place[self._labelled], return_index=True)
-        kinds = np.column_stack([key // most**2 % self._groups, key % most, key // most % most])
-        kinds[:, 2] -= kinds[:, 1]
-        self._kinds, self._kind = np.unique(kinds, axis=0, return_inverse=True)
         self._count = count[self._labelled].astype(np.float64)
-        #: (c, k) whether a labelled cell has a kind of labels, (k, G) whether a group has it.
-        self._of_kind = 1.0 * (self._kind[self._labelled][:, None] == np.arange(len(self._kinds)))
-        self._of_group = 1.0 * (self._kinds[:, :1] == np.arange(self._groups))
+        called = labelled & (toxic > 0)
+        edges = _knots([scaled[called & (group % sides == one)] for one in range(sides)], _BANDS)
+        bands = edges.size + 1
+        strata, stratum = np.unique(
+            here * bands + np.searchsorted(edges, mean), return_inverse=True
+        )
+        self._group_of, band = np.divmod(strata, bands)
+        kinds = np.column_stack([stratum[self._place], key % most, key // most % most])
+        kinds, self._kind = np.unique(kinds, axis=0, return_inverse=True)
+        #: Sums of the labelled cells by place and by kind, and the comments of each kind.
+        self._by_place = _sums(self._place[self._labelled], mean.size)
+        self._by_kind = _sums(self._kind[self._labelled], len(kinds))
+        self._comments = self._by_kind @ self._count
+        self._toxic, self._other = kinds[:, 1], kinds[:, 2] - kinds[:, 1]
+        self._stratum = kinds[:, 0]
         self._curve = self._design.shape[1]
-        self._common = self._curve + 2
+        own = np.append(self._group_of, self._groups)[:, None] == np.arange(self._groups + 1)
+        high = np.append(band / max(edges.size, 1) - 0.5, 0.0)
+        first = self._curve + 2
+        self._errors = [
+            ErrorRates(
+                first=first + kind * (2 + own.shape[1]),
+                high=high,
+                own=own,
+                climb=climb,
+                prior=prior,
+                kinds=(self._stratum, *self._wrong(kind)),
+            )
+            for kind, (climb, prior) in enumerate(zip(CLIMB, rates, strict=True))
+        ]
         #: Parameters with a standard normal prior: all but steps and common rates.
-        apart = [*range(2, self._curve), self._common, self._common + 1]
-        self._normal = np.delete(np.arange(self.start.size), apart)
+        apart = [*range(2, self._curve), *(errors.own.start for errors in self._errors)]
+        self._normal = np.delete(np.arange(self._errors[1].own.stop), apart)
+
+    def _wrong(self, kind: int) -> tuple[Ints, Ints]:
+        """Return how many labels of each kind are wrong, and right, where `kind` of errors are."""
+        return (self._toxic, self._other) if kind == 0 else (self._other, self._toxic)
 
     @property
     def start(self) -> Floats:
         """A point from which to search for the mode."""
-        at = np.zeros(self._common + 2 + 2 * (self._groups + 1))
+        at = np.zeros(self._errors[1].own.stop)
         # Not below the share of toxic labels: the search would take these for false positives, and
         # end where nearly all labels are wrong.
-        _, toxic, other = self._kinds[self._kind[self._labelled]].T
-        share = np.log((self._count @ toxic + 1) / (self._count @ other + 1))
+        share = np.log((self._comments @ self._toxic + 1) / (self._comments @ self._other + 1))
         at[0] = max(share - _LEVEL[0], 0) / _LEVEL[1]
         at[1] = (0.5 / self._spread - _SLOPE[0]) / _SLOPE[1]
-        at[self._common : self._common + 2] = -3.5, -2.0
+        at[[errors.own.start for errors in self._errors]] = -3.5, -2.0
         return at
 
-    def rate(self, at: Floats, kind: int) -> Floats:
-        """Return the logits (d, G + 1) of f (`kind` 0) or g (1) by group; the last of the known."""
-        return np.asarray(at[:, self._common + kind, None] + _BETWEEN * at[:, self._own(kind)])
+    def climbs(self, at: Floats) -> Floats:
+        """Return how far (d, 2) the logits of f and g climb from the lowest scores to the highest.
+
+        Scores are those of the comments with a toxic label.
+        """
+        return np.column_stack([errors.climb(at) for errors in self._errors])
+
+    def rates(self, at: Floats, prob: Floats, groups: int) -> list[Floats]:
+        """Return f and g (d, G) of the first groups: of their labelled comments, on average.
+
+        `prob` (d, c) are the probabilities that comments of each cell are toxic.
+        """
+        cells, found = self._labelled, list[Floats]()
+        toxic, stratum = prob[:, cells].mean(axis=0), self._stratum[self._kind[cells]]
+        inside = self._group_of[:, None] == np.arange(groups)
+        for errors, share in zip(self._errors, (1 - toxic, toxic), strict=True):
+            mass = np.bincount(stratum, self._count * share, minlength=len(inside))
+            weight = (mass[:, None] + _TINY) * inside
+            rate = special.expit(errors.logits(at)[:-1])
+            found.append(rate.T @ (weight / weight.sum(axis=0)))
+        return found
 
     def probabilities(self, at: Floats, shared: Floats) -> tuple[Floats, Floats]:
         """Return the probability of toxic (d, c) before and after the labels are seen."""
-        prior = self._prevalence(at)[0][:, self._place]
+        prior = self._prevalence(at)[0][self._place]
         if_other, if_toxic = (
-            np.exp(self._chance(at, kind, shared[:, kind])[0])[:, self._kind] for kind in (0, 1)
+            np.exp(errors.chance(at, known)[0])[self._kind]
+            for errors, known in zip(self._errors, shared.T, strict=True)
         )
         toxic = prior * if_toxic
-        return prior, toxic / np.maximum(toxic + (1 - prior) * if_other, _TINY)
+        return prior.T, (toxic / np.maximum(toxic + (1 - prior) * if_other, _TINY)).T
 
     def density(self, at: Floats, shared: Floats) -> tuple[Floats, Floats]:
         """Return the logarithm (d,) of likelihood times prior, and its slope (d, p).
@@ -166,96 +192,41 @@ class Posterior:
         slope[:, 2:end] = -(_FREEDOM + 1) * steps / (_FREEDOM + steps**2)
         value -= (at[:, self._normal] ** 2).sum(axis=1) / 2
         prevalence, share, floor, ceiling = self._prevalence(at)
-        chances = [self._chance(at, kind, shared[:, kind]) for kind in (0, 1)]
-        if_other, if_toxic = (np.exp(chance)[:, self._kind[cells]] for chance, _ in chances)
-        prior = prevalence[:, self._place[cells]]
+        chances = [
+            errors.chance(at, known) for errors, known in zip(self._errors, shared.T, strict=True)
+        ]
+        if_other, if_toxic = (np.exp(chance)[self._kind[cells]] for chance, *_ in chances)
+        prior = prevalence[self._place[cells]]
         both = np.maximum(prior * if_toxic + (1 - prior) * if_other, _TINY)
-        value += np.log(both) @ self._count
-        grown = np.zeros_like(prevalence)
-        grown[:, self._seen] = np.add.reduceat(
-            self._count * (if_toxic - if_other) / both, self._first, axis=1
-        )
-        slope[:, :end] += (grown * (1 - floor - ceiling) * share * (1 - share)) @ self._design
+        value += self._count @ np.log(both)
+        of_cell = self._count[:, None] / both
+        grown = self._by_place @ (of_cell * (if_toxic - if_other))
+        slope[:, :end] += (grown * (1 - floor - ceiling) * share * (1 - share)).T @ self._design
         ends = (floor * (1 - share), _FLOOR), (-ceiling * share, _CEILING)
         for place, (pull, (mean, spread)) in enumerate(ends, start=end):
             inside = mean + spread * at[:, place] < _MOST
-            slope[:, place] += spread * inside * (grown * pull).sum(axis=1)
-        toxic = self._count * prior * if_toxic / both
-        for kind, part in enumerate((self._count - toxic, toxic)):
-            pull = (part @ self._of_kind * chances[kind][1]) @ self._of_group
-            value += self._known(at, slope, kind, pull)
+            slope[:, place] += spread * inside * (grown * pull).sum(axis=0)
+        toxic = self._by_kind @ (of_cell * prior * if_toxic)
+        other = self._comments[:, None] - toxic
+        for errors, part, chance in zip(self._errors, (other, toxic), chances, strict=True):
+            value += errors.prior(at, slope, part * chance[1])
+            slope[:, errors.own.start] += (part * chance[2]).sum(axis=0)
         return value, slope
 
-    def _known(self, at: Floats, slope: Floats, kind: int, pull: Floats) -> Floats:
-        """Return the log-prior (d,) of the rates of one kind of errors, and add to its slope.
-
-        `pull` (d, G) is the slope of the likelihood in the logits.
-        """
-        prior, logit, log = self._rates[kind], self.rate(at, kind), special.log_expit
-        place, (few, many) = self._common + kind, prior.common
-        common, known = at[:, place], logit[:, -1]
-        beyond = np.maximum(logit - special.logit(prior.most), 0)
-        right = prior.answers - prior.wrong
-        of_known = prior.wrong - prior.answers * special.expit(known)
-        pull = np.column_stack([pull, of_known]) - 2 * _WALL * beyond
-        slope[:, place] = few - (few + many) * special.expit(common) + pull.sum(axis=1)
-        slope[:, self._own(kind)] += _BETWEEN * pull
-        value = few * log(common) + many * log(-common) - _WALL * (beyond**2).sum(axis=1)
-        return np.asarray(value + prior.wrong * log(known) + right * log(-known))
-
-    def _own(self, kind: int) -> slice:
-        """Return the places of the deviations of the groups from the common rate."""
-        first = self._common + 2 + kind * (self._groups + 1)
-        return slice(first, first + self._groups + 1)
-
     def _prevalence(self, at: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return π (d, k) at each place, expit(η), ε and δ (d, 1)."""
+        """Return π (k, d) at each place, expit(η), ε and δ (d,)."""
         floor, ceiling = (
-            np.exp(np.minimum(mean + spread * at[:, place, None], _MOST))
+            np.exp(np.minimum(mean + spread * at[:, place], _MOST))
             for place, (mean, spread) in enumerate((_FLOOR, _CEILING), start=self._curve)
         )
-        share = special.expit(self._centre + at[:, : self._curve] @ self._design.T)
+        share = special.expit(self._centre[:, None] + self._design @ at[:, : self._curve].T)
         return floor + (1 - floor - ceiling) * share, share, floor, ceiling
 
-    def _chance(self, at: Floats, kind: int, shared: Floats) -> tuple[Floats, Floats]:
-        """Return the log-chance (d, k) of each kind of labels where `kind` of errors are made.
 
-        And its slope in the logit of the rate. Errors are beta-binomial: with a first one, further
-        ones are as frequent as `shared` (d,). Where it is below 0, they are rarer than chance, as
-        in an urn from which |κ| e (1−e) has been taken; several ones before count as one.
-        """
-        shared = shared[:, None, None]
-        group, toxic, other = self._kinds.T
-        wrong, right = (toxic, other) if kind == 0 else (other, toxic)
-        rate = special.expit(np.minimum(self.rate(at, kind)[:, :-1], _MOST_LOGIT))[..., None]
-        alike, apart = shared > rate, np.minimum(shared, 0)
-        away = 1 + apart * rate * (1 - rate)
-        alpha = np.where(alike, (shared - rate) / (1 - rate), 1 - 1 / away)
-        less = np.where(alike, (1 - shared) / (1 - rate) ** 2, apart * (2 * rate - 1) / away**2)
-        number = np.arange(int((wrong + right).max(initial=0)))
-        number = np.where(alpha < 0, np.minimum(number, 1), number)
-        parts = (
-            (rate * (1 - alpha) + number * alpha, 1 - alpha + (rate - number) * less),
-            ((1 - rate) * (1 - alpha) + number * alpha, alpha - 1 + (1 - rate - number) * less),
-            (1 - alpha + number * alpha, less - number * less),
-        )
-        log, slope = np.zeros((2, len(at), group.size))
-        for (part, pull), times, sign in zip(
-            parts, (wrong, right, wrong + right), (1, 1, -1), strict=True
-        ):
-            sums = (
-                _before(np.log(np.maximum(part, _TINY))),
-                _before(pull / np.maximum(part, _TINY)),
-            )
-            log += sign * sums[0][:, group, times]
-            slope += sign * sums[1][:, group, times]
-        return log, slope * (rate * (1 - rate))[:, group, 0]
-
-
-def _before(values: Floats) -> Floats:
-    """Return the sums (…, n + 1) of the first 0 … n values (…, n)."""
-    sums = np.cumsum(values, axis=-1)
-    return np.concatenate([np.zeros((*values.shape[:-1], 1)), sums], axis=-1)
+def _sums(place: Ints, size: int) -> sparse.csr_array:
+    """Return the matrix (size, c) that sums over the rows of each place (c,)."""
+    rows = np.arange(place.size)
+    return sparse.csr_array((np.ones(place.size), (place, rows)), shape=(size, place.size))
 
 
 def _bins(scaled: Floats, seen: Floats) -> Ints:

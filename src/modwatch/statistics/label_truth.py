@@ -10,17 +10,19 @@ prevalence π(p) among comments of probability p, n labels of which k are toxic 
 where no error is shared.
 
 f and g differ between groups of comments, such as the reviewed top and the random slice: the logit
-of each is normal around a common one, which pools groups with few labels. π is a random walk along
-the score (`calibration`), so that the score is used, even if it misleads. Which labels were
-confirmed depends on the first label, the stratum and the score alone, all of which the likelihood
-conditions on: the confirmation probabilities drop out of it (Rubin 1976).
+of each is normal around a common one, which pools groups with few labels. They climb with the
+score, f mostly up and g down, as far as the labels show it, and else as on corpora with several
+votes (`error_rates`). π is a random walk along the score (`calibration`), so that the score is
+used, even if it misleads. Which labels were confirmed depends on the first label, the stratum and
+the score alone, all of which the likelihood conditions on: the confirmation probabilities drop out
+of it (Rubin 1976).
 
 Errors on hard comments, as where a guideline is ambiguous, are made by many, so labels do not tell
 how many there are. What is stated, or known from gold items that several people answered, is κ, the
 probability that a second person makes an error that a first one made. Let a person err on a comment
 with a probability that is beta-distributed over the comments, with mean e and correlation ρ:
 
-    ρ = (κ−e) / (1−e),    0 for κ ≤ e,
+    ρ = (κ−e) / (1−e),    0 for κ ≤ e,    e the common rate,
 
 so that the number of errors among n labels is beta-binomial (Williams 1975); with ρ = 0 they are
 independent. Where people differ, an error of one makes an error of another rarer, as nobody gets a
@@ -47,7 +49,8 @@ from scipy import special
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats, Ints
-from modwatch.statistics.calibration import Posterior, RatePrior
+from modwatch.statistics.calibration import Posterior
+from modwatch.statistics.error_rates import RatePrior
 from modwatch.statistics.hamiltonian import draws
 
 #: Confirmed comments below which the labels do not identify the error rates, so that these may have
@@ -195,9 +198,11 @@ class TrueLabels:
     #: (d, c) probability that a comment of the cell is toxic, before and after its labels are seen.
     prior: Floats
     prob: Floats
-    #: (d, G) error rates by group.
+    #: (d, G) error rates by group, of its labelled comments on average.
     false_positive: Floats
     false_negative: Floats
+    #: (d, 2) how far the logits of both rates climb from the lowest scores to the highest.
+    climbs: Floats
 
     @property
     def mean(self) -> Floats:
@@ -300,7 +305,7 @@ def true_labels(
     drawn = draws(posterior.density, posterior.start, ends, generator, size_of_end)
     prior, prob = posterior.probabilities(drawn, np.repeat(ends, size_of_end, axis=0))
     groups = int(labels.group.max(initial=0)) + 1
-    up, down = (special.expit(posterior.rate(drawn, kind)[:, :groups]) for kind in (0, 1))
+    up, down = posterior.rates(drawn, prob, groups)
     return TrueLabels(
         cell=posterior.cell[np.argsort(order)][:size],
         group=labels.group[:size],
@@ -309,6 +314,7 @@ def true_labels(
         prob=prob,
         false_positive=up,
         false_negative=down,
+        climbs=posterior.climbs(drawn),
     )
 
 

@@ -29,6 +29,9 @@ from modwatch.statistics.live.sample import Sample
 #: Rows, at most, that stand for the comments without a label.
 MOST_ROWS = 8000
 
+#: Part of either side of the interval by the design that every interval holds.
+OWN_PART = 0.7
+
 #: Quantiles of the score between which the share of missing labels may differ.
 _MISSED_AT = (0.25, 0.5, 0.75)
 
@@ -141,7 +144,9 @@ def reconciled(sampled: MetricEstimate, modelled: MetricEstimate) -> MetricEstim
     value, low, high = modelled.known
     if sampled.value is None:
         return replace(sampled, value=value, low=low, high=high, status="ok", reason="")
-    _, least, most = sampled.known
+    own, least, most = sampled.known
+    part = OWN_PART
     if not least <= value <= most:
-        return replace(sampled, low=min(low, least), high=max(high, most))
+        value, part = own, 1.0
+    low, high = min(low, own - part * (own - least)), max(high, own + part * (most - own))
     return replace(sampled, value=value, low=low, high=high)

@@ -19,6 +19,10 @@ from modwatch.statistics.live.sample import Sample
 #: Labels of either class that areas under curves require.
 MINIMUM_OF_A_CLASS = 5
 
+#: Comments that a share requires where people may err: the truth of fewer is a matter of single
+#: labels.
+MINIMUM_OF_A_SHARE = 10
+
 #: Width of the interval beyond which an area is insufficient: half of its range.
 WIDEST_AREA = 0.5
 
@@ -253,6 +257,9 @@ class Estimator:
         if mass <= 0:
             return self._insufficient(metric, "no comment to measure it on", domain, **at)
         if reason := self._sample.lacks(domain):
+            return self._insufficient(metric, reason, domain, **at)
+        if self._labels is not None and domain.mass < MINIMUM_OF_A_SHARE:
+            reason = f"{domain.mass:.3g} comments of {MINIMUM_OF_A_SHARE} that fallible labels need"
             return self._insufficient(metric, reason, domain, **at)
         value, likely = self._total(outcome, domain)
         value, (low, high) = value / mass, (end / mass for end in interval(likely))
