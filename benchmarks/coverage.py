@@ -129,7 +129,7 @@ class Team:
         keys = self.rng.integers(0, 2**64, prob.size, dtype=np.uint64)
         routing = design_routing(prob, keys, POLICY, threshold=THRESHOLD)
         row, stratum = routing.row, routing.stratum
-        result = labels_of(self.rng, label[row], self.errors, self.kind)
+        result = self.given(row, label[row])
         probability = confirmation_probabilities(
             prob[row], stratum, threshold=THRESHOLD, share=SHARE, toxic_labels=self.recent
         )
@@ -169,6 +169,10 @@ class Team:
                 label=np.concatenate([result[second, 1], result[third, 2]]),
             ),
         )
+
+    def given(self, row, label):  # noqa: ARG002 - for others, whose errors depend on the comment
+        """Return the labels (r, 3) of the routed comments."""
+        return labels_of(self.rng, label, self.errors, self.kind)
 
     def answered(self, stratum, label, flagged):
         """Return which comments (n,) have no label before follow-ups, and which have one after."""

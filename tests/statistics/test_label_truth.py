@@ -339,3 +339,26 @@ def test_small_teams_get_intervals_that_hold_the_truth():
     assert min(held[2]) >= windows - 1
     one, two = (np.mean(widths[people], axis=0) for people in (1, 2))
     assert (one > 1.1 * two).all()
+
+
+@pytest.mark.parametrize("toxic", [0, 1, 2])
+def test_labels_that_are_all_alike_have_an_answer(toxic):
+    one = np.ones(300, np.int64)
+    found = true_labels(
+        GivenLabels(
+            prob=np.linspace(0.01, 0.9, 300), group=0 * one, given=2 * one, toxic=toxic * one
+        )
+    )
+    assert np.isfinite(found.mean).all()
+    assert np.isfinite(found.climbs).all()
+
+
+def test_a_group_that_only_earlier_labels_have_has_rates_too():
+    one, prob = np.ones(300, np.int64), np.linspace(0.01, 0.9, 300)
+    toxic = (np.arange(300) % 9 == 0).astype(np.int64)
+    now = GivenLabels(prob=prob, group=0 * one, given=one, toxic=toxic)
+    earlier = GivenLabels(prob=prob, group=one, given=one, toxic=toxic)
+    found = true_labels(now, history=earlier)
+    for rates in (found.false_positive, found.false_negative):
+        assert rates.shape[1] == 2
+        assert ((rates > 0) & (rates < 1)).all()

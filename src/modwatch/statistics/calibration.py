@@ -164,6 +164,7 @@ class Posterior:
         cells, found = self._labelled, list[Floats]()
         toxic, stratum = prob[:, cells].mean(axis=0), self._stratum[self._kind[cells]]
         inside = self._group_of[:, None] == np.arange(groups)
+        inside |= ~inside.any(axis=0)  # of a group without comments: as of all
         for errors, share in zip(self._errors, (1 - toxic, toxic), strict=True):
             mass = np.bincount(stratum, self._count * share, minlength=len(inside))
             weight = (mass[:, None] + _TINY) * inside
@@ -242,7 +243,8 @@ def _bins(scaled: Floats, seen: Floats) -> Ints:
 def _knots(scores: Sequence[Floats], at: Floats) -> Floats:
     """Return quantiles of each of some scores, apart from each other."""
     kept = list[float]()
-    for knot in np.sort(np.concatenate([np.quantile(part, at) for part in scores if part.size])):
+    found = [np.quantile(part, at) for part in scores if part.size]
+    for knot in np.sort(np.concatenate([np.empty(0), *found])):
         if not kept or knot - kept[-1] > _LEAST_STEP:
             kept.append(float(knot))
     return np.array(kept)

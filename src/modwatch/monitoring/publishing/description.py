@@ -21,6 +21,7 @@ from modwatch.monitoring.publishing.keys import (
     deployed_estimates,
 )
 from modwatch.statistics.estimate import SIGNIFICANT
+from modwatch.statistics.live.census import OWN_PART
 
 # Few: MLflow hides what goes beyond some five lines.
 _TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
@@ -211,7 +212,8 @@ def _people(estimates: DeployedEstimates, errors: pd.DataFrame | None) -> str:
         f"{overturned:,} of them overturned; false-positive rate {false_positive}, "
         f"false-negative rate {false_negative}.{_shared(errors)} Estimates average P(toxic | "
         f"score) over all comments, from these labels and those of {HISTORY} days before; "
-        "where the random slice excludes the average, they are the slice's."
+        f"intervals hold {OWN_PART:.0%} of either side of the random slice's own. Where that "
+        "excludes the average, estimates are the slice's."
     )
 
 
@@ -223,7 +225,8 @@ def _shared(errors: pd.DataFrame | None) -> str:
     up, down = (f"{share:.0%}" for share in most)
     return (
         f" Intervals hold if a second person repeats up to {up} (false positives) and {down} "
-        "(false negatives) of the errors of a first."
+        "(false negatives) of the errors of a first. Misses may be more frequent where scores are "
+        "low, and false positives where they are high."
     )
 
 
