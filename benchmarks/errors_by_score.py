@@ -9,34 +9,27 @@ toxic, with standard errors by comment, and how far the logit climbs from the fi
 last. With few others a part of the climb is their own noise: with nine it is a tenth to a fifth.
 """
 
-import gzip
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from scipy import special
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from modwatch_lab.corpora import jigsaw2018, load, long_table
+
+CORPORA = (("Civil Comments", "civil_comments_cctk"), ("MD-Agreement", "md_agreement"))
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 
 
-def corpora(data):
-    """Yield name, texts (m,), toxic votes (m,), and votes (m,)."""
-    path = data / "civil_comments_cctk" / "comments_with_ratings.parquet"
-    rated = pd.read_parquet(path).drop_duplicates("text")
-    toxic = np.array([(np.asarray(scores) < 0).sum() for scores in rated["scores"]])
-    yield "Civil Comments", rated["text"], toxic, rated["scores"].str.len().to_numpy()
-    items = list[dict[str, str]]()
-    for part in ("train", "dev", "test"):
-        with gzip.open(data / "md_agreement" / f"MD-Agreement_{part}.json.gz") as file:
-            items += json.load(file).values()
-    votes = [np.array(item["annotations"].split(","), int) for item in items]
-    toxic, given = (np.array([count(vote) for vote in votes]) for count in (np.sum, np.size))
-    yield "MD-Agreement", pd.Series([item["text"] for item in items]), toxic, given
+def votes_of(corpus):
+    """Return texts (m,), toxic votes (m,), and votes (m,) of comments with three votes or more."""
+    votes = long_table(corpus).groupby("item")["label"].agg(["sum", "size"])
+    votes = votes.join(corpus.items.to_pandas().set_index("comment_id")["text"])
+    votes = votes[votes["size"] >= 3].drop_duplicates("text")
+    return votes["text"], *(votes[name].to_numpy(np.int64) for name in ("sum", "size"))
 
 
 def wrong_votes(toxic, given):
@@ -58,14 +51,13 @@ def by_fifth(score, wrong, of):
 def main():
     """Print the rates of each corpus."""
     data = Path(sys.argv[1])
-    train = pd.read_parquet(data / "jigsaw2018" / "train.parquet")
+    train = jigsaw2018.training_part(data / "jigsaw2018")
     words = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True, dtype=np.float32)
     model = make_pipeline(words, LogisticRegression(C=4, solver="liblinear"))
-    model.fit(train["text"], train["any_toxic"])
-    for name, text, toxic, given in corpora(data):
-        several = given >= 3
-        score = model.decision_function(text[several])
-        toxic, given = toxic[several], given[several]
+    model.fit(train.texts, train.labels)
+    for name, folder in CORPORA:
+        text, toxic, given = votes_of(load(folder, data / folder))
+        score = model.decision_function(text)
         for what, votes in (("misses", toxic), ("false positives", given - toxic)):
             rate, error = by_fifth(score, *wrong_votes(votes, given))
             climb = special.logit(rate[-1]) - special.logit(rate[0])

@@ -47,10 +47,10 @@ _TINY = 1e-300
 class Posterior:
     """The density of the parameters, up to a factor, on counts by cell.
 
-    Parameters: level, slope, jumps, steps and movement of the curve; log ε and log δ; the logits of
-    the common f and g; the deviation of each group from either. All but the common ones are in
-    units of their priors. Known answers are the last group. A cell holds the comments of a place,
-    which is a bin of scores of one group, with equal labels.
+    Parameters: level, slope, jumps, steps and movement of the curve; log ε and log δ; those of the
+    rates f and g (`ErrorRates`). All but the logits of the common rates are in units of their
+    priors. A cell holds the comments of a place, which is a bin of scores of one group, with equal
+    labels.
     """
 
     def __init__(
@@ -117,25 +117,22 @@ class Posterior:
         self._curve = self._design.shape[1]
         own = np.append(self._group_of, self._groups)[:, None] == np.arange(self._groups + 1)
         high = np.append(band / max(edges.size, 1) - 0.5, 0.0)
-        first = self._curve + 2
-        self._errors = [
-            ErrorRates(
-                first=first + kind * (2 + own.shape[1]),
+        first, self._errors = self._curve + 2, list[ErrorRates]()
+        wrong_of = (self._toxic, self._other), (self._other, self._toxic)
+        for climb, prior, (wrong, right) in zip(CLIMB, rates, wrong_of, strict=True):
+            found = ErrorRates(
+                first=first,
                 high=high,
                 own=own,
                 climb=climb,
                 prior=prior,
-                kinds=(self._stratum, *self._wrong(kind)),
+                kinds=(self._stratum, wrong, right),
             )
-            for kind, (climb, prior) in enumerate(zip(CLIMB, rates, strict=True))
-        ]
+            self._errors.append(found)
+            first = found.own.stop
         #: Parameters with a standard normal prior: all but steps and common rates.
         apart = [*range(2, self._curve), *(errors.own.start for errors in self._errors)]
-        self._normal = np.delete(np.arange(self._errors[1].own.stop), apart)
-
-    def _wrong(self, kind: int) -> tuple[Ints, Ints]:
-        """Return how many labels of each kind are wrong, and right, where `kind` of errors are."""
-        return (self._toxic, self._other) if kind == 0 else (self._other, self._toxic)
+        self._normal = np.delete(np.arange(first), apart)
 
     @property
     def start(self) -> Floats:
