@@ -120,9 +120,10 @@ def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_giv
 
 
 def test_independent_confirmations_raise_no_alarm(resources):
-    table = resources.lake.table("dependence", MONDAY).to_pandas().set_index("exposure")
+    table = resources.lake.table("assumption_checks", MONDAY).to_pandas().set_index("check")
     assert table.loc[["pairs of people", "people"], "tested"].tolist() == [1, 1]
-    assert not table["dependent"].any()
+    assert not table["found"].any()
+    assert table["power"].between(0, 1).any()
 
 
 def test_the_reliability_diagram_is_corrected(resources, day):
@@ -133,7 +134,7 @@ def test_the_reliability_diagram_is_corrected(resources, day):
         for value in (day, replace(day, confirmations=None))
     )
     assert curve == pytest.approx(corrected, nan_ok=True)
-    assert np.nanmax(np.abs(curve - first)) > 0.05
+    assert np.nanmax(np.abs(curve - first)) > 0.01
 
 
 def test_alerts_watch_the_corrected_figure(resources, headline):

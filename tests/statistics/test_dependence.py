@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_dependence import label_pairs
 
-from modwatch.statistics.dependence import MINIMUM_CONFIRMATIONS, dependence_table
-
-KINDS = ["pairs of people", "people", "quick confirmations"]
+from modwatch.statistics.dependence import KINDS, MINIMUM_CONFIRMATIONS, dependence_table
 
 
 def dependent(**simulated):
     """Return how many sets of each kind agree too often."""
-    return dependence_table(label_pairs(**simulated)).set_index("exposure")["dependent"].to_dict()
+    table = dependence_table(label_pairs(**simulated))
+    return table.set_index("check")["found"].to_dict()
 
 
 @pytest.mark.parametrize(
@@ -39,19 +38,36 @@ def test_copying_is_found_where_it_is():
         assert dependent(seed=0, copied=copied, **alike) == {**dict.fromkeys(KINDS, 0), kind: 1}
 
 
+def test_power_is_how_often_copying_is_found():
+    """Of one person who copies half, by the power that independent labels have."""
+    alike = {"rates": [(0.05, 0.2)] * 4, "people": 4, "m": 6_000}
+    tables = {
+        copied: pd.concat(
+            dependence_table(label_pairs(seed, copied=copied, **alike)) for seed in range(6)
+        )
+        for copied in (None, "person")
+    }
+    power, found = (table[table["check"] == "people"] for table in tables.values())
+    assert found["found"].mean() == pytest.approx(power["power"].mean(), abs=0.35)
+    assert 0.2 < power["power"].mean() < 0.8
+    few = dependence_table(label_pairs(0, **{**alike, "m": 1_000}))
+    assert few["power"].max() < 0.2
+
+
 @given(m=st.integers(0, 300), people=st.integers(2, 6), seed=st.integers(0, 100))
 @settings(max_examples=15, deadline=None)
 def test_sets_and_their_confirmations_are_counted(m, people, seed):
     labels = label_pairs(seed, m=m, people=people)
     table = dependence_table(labels)
-    assert table["exposure"].tolist() == KINDS
+    assert table["check"].tolist() == list(KINDS)
     confirmed = labels["moderator_second"].notna().sum()
     assert (table["n"] <= confirmed).all()
     assert (table["n"] >= MINIMUM_CONFIRMATIONS * table["tested"]).all()
-    assert (table["dependent"] <= table["tested"]).all()
+    assert (table["found"] <= table["tested"]).all()
     assert (table["tested"] <= [people * (people - 1) / 2, people, 1]).all()
     assert ((table["tested"] == 0) == table["p_value"].isna()).all()
-    assert table["p_value"].dropna().between(0, 1).all()
+    for column in ("p_value", "power"):
+        assert table[column].dropna().between(0, 1).all()
 
 
 @given(seed=st.integers(0, 100))

@@ -110,7 +110,8 @@ def test_what_is_flagged_beyond_three_times_the_reference(resources, share, chan
 
 
 def test_dependent_confirmations_are_watched_by_kind(resources):
-    put(resources, "dependence", {"exposure": "people", "tested": 5, "n": 300, "dependent": 1})
+    row = {"tested": 5, "n": 300, "found": 1}
+    put(resources, "assumption_checks", *({"check": name, **row} for name in ("people", "misses")))
     [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.metric, found.subject) == ("dependent_confirmations", "people")
     assert (found.value, found.n) == (1.0, 300)

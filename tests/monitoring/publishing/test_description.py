@@ -102,24 +102,32 @@ def test_it_says_in_seven_lines_what_there_is(full_tables, facts):
     assert len(lines) == 7
 
 
-def test_dependent_confirmations_are_named_with_the_errors(full_tables, facts):
-    found = pd.DataFrame(
-        {
-            "exposure": ["pairs of people", "people", "quick confirmations"],
-            "dependent": [2, 0, 1],
-            "p_value": [0.00041, 0.2, 0.003],
-        }
-    )
+def test_checks_are_named_with_their_power_and_what_they_found(full_tables, facts):
+    rows = [
+        ("pairs of people", 2, 0.00041, 0.2),
+        ("people", 0, 0.2, 0.61),
+        ("quick confirmations", 1, 0.003, 0.7),
+        ("misses by score", 0, 0.3, 0.09),
+        ("estimates by score", 0, None, 0.999),
+    ]
+    found = pd.DataFrame(rows, columns=["check", "found", "p_value", "power"])
     tables = full_tables(DAY)
-    [line] = error_lines(describe_day(tables, facts)) or [""]
-    text = describe_day(dataclasses.replace(tables, dependence=found), facts)
-    added = (
-        " **Confirmations are not independent** (pairs of people: 2, quick confirmations: 1; "
-        "p = 0.0004): they agree with first labels more often than error rates explain; "
-        "intervals may be too narrow."
+    text = describe_day(dataclasses.replace(tables, assumption_checks=found), facts)
+    [line] = [line for line in text.splitlines() if line.startswith("Checked")]
+    seen, unseen, warned = line.rstrip().split(". ", 1)[0], *line.split(". ", 1)[1].split(". ")[:2]
+    assert seen == (
+        "Checked (chance to see it): half of the second labels of a pair of people copied (20%): "
+        "**yes**; half of the second labels of a person copied (61%): no; half of the second "
+        "labels that came soonest copied (70%): **yes**; prevalence by score 50% off (100%): no"
     )
-    assert line.rstrip() + added in text
-    assert "not independent" not in describe_day(tables, facts)
+    assert unseen == (
+        "Not checked: misses at low scores with 2 times the odds (9%); copying by all alike (0%)"
+    )
+    assert warned.startswith(
+        "**Confirmations are not independent** (pairs of people: 2, quick confirmations: 1; "
+        "p = 0.0004): they agree with first labels more often than error rates explain"
+    )
+    assert "Checked" not in describe_day(tables, facts)
 
 
 def error_lines(text):

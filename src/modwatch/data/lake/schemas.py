@@ -368,12 +368,12 @@ LABEL_ERRORS = _table(
     *_required(pa.string(), "status", "reason"),  # ok | insufficient
 )
 
-#: Whether confirmations of a window agree more often with first labels than independent ones would:
-#: `statistics.dependence.dependence_table`. Counts only: no row is about a person.
-DEPENDENCE = _table(
-    *_required(pa.string(), "exposure"),  # the kind of set
-    *_required(pa.int64(), "tested", "n", "dependent"),
-    ("p_value", pa.float64()),
+#: Whether the labels of a window contradict what its estimates suppose, and with which power they
+#: would: `statistics.live.assumption_checks`. Counts only: no row is about a person.
+ASSUMPTION_CHECKS = _table(
+    *_required(pa.string(), "check"),
+    *_required(pa.int64(), "tested", "n", "found"),  # sets, labels, sets that contradict
+    *_columns(pa.float64(), "p_value", "power"),
 )
 
 #: The challenger and the champion over a window: `statistics.live.paired.compare_days`.
@@ -468,7 +468,7 @@ TABLES: dict[str, pa.Schema] = {
     "model_references": PROFILES,
     "reliability": RELIABILITY,
     "label_errors": LABEL_ERRORS,
-    "dependence": DEPENDENCE,
+    "assumption_checks": ASSUMPTION_CHECKS,
     "challenger": CHALLENGER,
     "comment_groups": COMMENT_GROUPS,
     "annotator_groups": ANNOTATOR_GROUPS,

@@ -12,6 +12,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS, SAMPLED
 from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
+from modwatch.statistics.dependence import KINDS
 from modwatch.statistics.drift.seasons import NO_CALENDAR, Calendar, Volume, season, usual_factor
 from modwatch.statistics.estimate import SIGNIFICANT
 
@@ -57,7 +58,7 @@ def metric_values(
         accuracy, oc_accuracy, ece, …      `measurements`, as deployed, by the day's own labels
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         group_…_difference                 `comment_groups`, by attribute and group
-        dependent_confirmations            `dependence`: sets that agree too often, by exposure
+        dependent_confirmations            `assumption_checks`: sets that agree too often, by kind
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
         flagged_share_excess               from `drift`: `flagged_share_excess`
         checks_rejected                    the day's validation results: 1 or 0
@@ -203,10 +204,11 @@ def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[M
 
 
 def _dependence(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
-    columns = ["dt", "exposure", "dependent", "n"]
-    for row in lake.rows_between("dependence", first, last, columns):
-        names = {"metric": "dependent_confirmations", "feature": row["exposure"]}
-        yield MetricValue(day=row["dt"], value=float(row["dependent"]), n=row["n"], **names)
+    columns = ["dt", "check", "found", "n"]
+    for row in lake.rows_between("assumption_checks", first, last, columns):
+        if row["check"] in KINDS:
+            names = {"metric": "dependent_confirmations", "feature": row["check"]}
+            yield MetricValue(day=row["dt"], value=float(row["found"]), n=row["n"], **names)
 
 
 def _drift(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:

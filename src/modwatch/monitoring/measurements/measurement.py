@@ -10,16 +10,16 @@ import pandas as pd
 
 from modwatch.data.lake.day_scores import Codes, attribute_codes, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import DEPENDENCE, LABEL_ERRORS, RELIABILITY
+from modwatch.data.lake.schemas import ASSUMPTION_CHECKS, LABEL_ERRORS, RELIABILITY
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.windows import Window, windows
 from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.label_plan import plan_labels
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES
-from modwatch.statistics.dependence import dependence_table
 from modwatch.statistics.intervals import mid_p
 from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
+from modwatch.statistics.live.assumption_checks import assumption_checks
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import Measured, reliability_estimates
@@ -48,7 +48,7 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     if tables.measured_digest(lake, window.last, "window_measurements") == window.digest:
         return
     if window.digest is None:
-        for name in ("reliability", "label_errors", "dependence", "window_measurements"):
+        for name in ("reliability", "label_errors", "assumption_checks", "window_measurements"):
             lake.replace(name, window.last, [])
         return
     labelled = _labelled(lake, window.days, policy)
@@ -61,11 +61,11 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     )
     curve = reliability_estimates(labelled, known=measured.known)
     pairs = [tables.label_pairs(lake, day, day_scores(lake, day)) for day in window.days]
-    dependence = dependence_table(pd.concat(pairs, ignore_index=True))
+    checks = assumption_checks(measured, table, pd.concat(pairs, ignore_index=True))
     for name, frame, schema in (
         ("reliability", curve, RELIABILITY),
         ("label_errors", errors, LABEL_ERRORS),
-        ("dependence", dependence, DEPENDENCE),
+        ("assumption_checks", checks, ASSUMPTION_CHECKS),
     ):
         lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
     table = pd.concat([table, _recalibration(measured)], ignore_index=True)

@@ -28,7 +28,7 @@ from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 from modwatch.statistics.recalibration import Calibration
 
 #: Labels of a day that the test of dependent confirmations takes.
-MOST_PAIRS = 10_000
+MOST_PAIRS = 3_000
 #: Days before a window whose labels tell P(toxic | score).
 HISTORY = 46
 

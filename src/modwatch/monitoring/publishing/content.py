@@ -62,8 +62,8 @@ class DayTables:
     what_if: pd.DataFrame | None = None
     #: The window's estimates with and without people's errors: `lake.schemas.LABEL_ERRORS`.
     label_errors: pd.DataFrame | None = None
-    #: Whether the window's confirmations are independent: `lake.schemas.DEPENDENCE`.
-    dependence: pd.DataFrame | None = None
+    #: What the window's labels could contradict: `lake.schemas.ASSUMPTION_CHECKS`.
+    assumption_checks: pd.DataFrame | None = None
     #: The challenger compared with the champion: `lake.schemas.CHALLENGER`.
     challenger: pd.DataFrame | None = None
     #: Groups of comments: `lake.schemas.COMMENT_GROUPS`.
@@ -149,7 +149,7 @@ def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
         window_before=lake.table("window_measurements", before).to_pandas(),
         drift=lake.table("drift", window).to_pandas(),
         label_errors=lake.table("label_errors", day).to_pandas(),
-        dependence=lake.table("dependence", day).to_pandas(),
+        assumption_checks=lake.table("assumption_checks", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),
         comment_groups=lake.table("comment_groups", day).to_pandas(),
     )

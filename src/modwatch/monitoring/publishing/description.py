@@ -11,6 +11,7 @@ from modwatch.common.text import markdown_text, metric_title
 from modwatch.monitoring.incidents.messages.alert import remedy
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.measurements.tables import HISTORY
+from modwatch.monitoring.publishing.assumptions import describe_checks
 from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import NORMAL, Day
@@ -45,9 +46,9 @@ def describe_day(
     """Return the description of a day in a few lines of Markdown, with 95 % intervals.
 
     Whether the day is normal, and its alerts; significant changes; links; volume, validation and
-    drift; the main estimates; moderators' errors, which these allow for; the queue and what could
-    not be estimated, with reasons; the challenger and the groups of comments. Of a day without
-    measurements (`tables` is None), the reason.
+    drift; the main estimates; moderators' errors, which these allow for, and checks of what they
+    suppose; the queue and what could not be estimated, with reasons; the challenger and the groups
+    of comments. Of a day without measurements (`tables` is None), the reason.
 
     >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=3,
     ...           reason="volume low: 3 rows, allowed: at least 100")
@@ -66,7 +67,8 @@ def describe_day(
             pages,
             _volume(day, drift_status(tables.drift)),
             _quality(day, estimates),
-            _people(estimates, tables.label_errors) + _dependence(tables.dependence),
+            _people(estimates, tables.label_errors),
+            describe_checks(tables.assumption_checks),
             _queue(day) + _missing(estimates),
             describe_challenger(tables.challenger),
             describe_groups(tables.comment_groups),
@@ -227,18 +229,6 @@ def _shared(errors: pd.DataFrame | None) -> str:
         f" Intervals hold if a second person repeats up to {up} (false positives) and {down} "
         "(false negatives) of the errors of a first. Misses may be more frequent where scores are "
         "low, and false positives where they are high."
-    )
-
-
-def _dependence(table: pd.DataFrame | None) -> str:
-    """Return which confirmations of the window are not independent; if all are, an empty text."""
-    found = None if table is None else table[table["dependent"] > 0]
-    if found is None or found.empty:
-        return ""
-    kinds = ", ".join(f"{row['exposure']}: {row['dependent']}" for _, row in found.iterrows())
-    return (
-        f" **Confirmations are not independent** ({kinds}; p = {found['p_value'].min():.1g}): they "
-        "agree with first labels more often than error rates explain; intervals may be too narrow."
     )
 
 

@@ -153,7 +153,7 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
         "drift": drift,
         "what_if": tables.what_if,
         "label_errors": tables.label_errors,
-        "dependence": tables.dependence,
+        "assumption_checks": tables.assumption_checks,
         "challenger": tables.challenger,
         "comment_groups": tables.comment_groups,
     }.items():

@@ -1,0 +1,75 @@
+"""What the estimates of days suppose that their labels can contradict, and with which chance.
+
+A check is worth its power: the chance to see, in a window with as many labels, that what is
+supposed is wrong by a stated amount. Below `LEAST_POWER` nothing is checked.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from modwatch.statistics.arguments import Floats
+from modwatch.statistics.dependence import SIGNIFICANT_DEPENDENCE, dependence_table
+from modwatch.statistics.error_rates import CLIMB
+from modwatch.statistics.live.measure import Measured
+
+#: Power below which a check is none.
+LEAST_POWER = 0.5
+#: How many times the odds of an error at one end of the scores are those at the other.
+RISEN = 2.0
+#: Share of the prevalence by which estimates by score may be off.
+OFF = 0.5
+_SIDE = float(stats.norm.ppf(0.975))
+
+
+def assumption_checks(
+    measured: Measured, estimates: pd.DataFrame, pairs: pd.DataFrame
+) -> pd.DataFrame:
+    """Return one row for each check.
+
+    Columns: `check`; `tested`, how many sets; `n`, the labels in them; `found`, how many sets
+    contradict; `p_value` and `power` in [0, 1], missing without any. Checks: those of
+    `dependence_table`, that second labels are copied; `false positives by score` and `misses by
+    score`, that labels show by themselves that these become more or less frequent (power: `RISEN`
+    times the odds at one end); `estimates by score`, that the interval of prevalence by the design
+    excludes the value by score (power: that is `OFF` of the prevalence from the truth).
+
+    Args:
+        measured: the days.
+        estimates: their table, as `measure_days` returns it.
+        pairs: their first and second labels, as `dependence_table` takes them.
+    """
+    found = [dependence_table(pairs)]
+    if measured.census is not None:
+        climbs = measured.census[1].climbs
+        n = int(pairs["moderator_second"].notna().sum())
+        names = ("false positives by score", "misses by score")
+        rows = [
+            {"check": name, "n": n, **_climb(drawn, *prior)}
+            for name, drawn, prior in zip(names, climbs.T, CLIMB, strict=True)
+        ]
+        found.append(pd.DataFrame([*rows, *_by_score(estimates)]).assign(tested=1))
+    return pd.concat(found, ignore_index=True).astype({"found": np.int64})
+
+
+def _climb(drawn: Floats, mean: float, spread: float) -> dict[str, float]:
+    """Return what labels alone tell of a climb, whose draws (d,) have a normal prior, too."""
+    precision = max(1 / float(drawn.var()) - spread**-2, 0.0)
+    pull = float(drawn.mean() / drawn.var()) - mean / spread**2
+    z = abs(pull) / np.sqrt(precision) if precision else 0.0
+    p_value = float(2 * stats.norm.sf(z))
+    critical = stats.norm.isf(SIGNIFICANT_DEPENDENCE / 2)
+    power = float(stats.norm.cdf(np.log(RISEN) * np.sqrt(precision) - critical))
+    return {"found": p_value < SIGNIFICANT_DEPENDENCE, "p_value": p_value, "power": power}
+
+
+def _by_score(estimates: pd.DataFrame) -> list[Any]:
+    """Return whether prevalence by score is contradicted by the design; none if insufficient."""
+    at = estimates[estimates["metric"] == "prevalence"]
+    at = at[at["sampled_high"] > at["sampled_low"]]
+    spread = (at["sampled_high"] - at["sampled_low"]) / (2 * _SIDE)
+    power = stats.norm.cdf(OFF * at["sampled"] / spread - _SIDE)
+    rows = at[["n"]].assign(found=at["value"] == at["sampled"], power=power)
+    return rows.assign(check="estimates by score").to_dict("records")

@@ -1,0 +1,66 @@
+"""What labels can contradict: found where it is so, and with the chance that is stated."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from simulated_dependence import label_pairs
+
+from modwatch.statistics.live.assumption_checks import LEAST_POWER, assumption_checks
+from modwatch.statistics.live.labelled_day import Confirmations, fully_labelled
+from modwatch.statistics.live.measure import Measured, measure_days
+
+ASKED = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
+
+
+def checks_of(day):
+    """Return the checks of a day, by name."""
+    measured = Measured.from_days([day])
+    pairs = label_pairs(0, m=100)
+    return assumption_checks(measured, measure_days([day], **ASKED), pairs).set_index("check")
+
+
+def labelled(miss, n=6000, every=1, seed=0):
+    """Return a day of labels, of which some are confirmed.
+
+    `miss` are the chances that a toxic comment with the lowest and with the highest score is not
+    called toxic.
+    """
+    rng = np.random.default_rng(seed)
+    prob = rng.beta(0.5, 1.5, n)
+    truth = rng.random(n) < prob
+    missed = np.interp(prob, [0, 1], miss)[:, None]
+    labels = np.where(truth[:, None], rng.random((n, 2)) >= missed, rng.random((n, 2)) < 0.02)
+    rows = np.arange(0, n, every)
+    confirmations = Confirmations(row=rows, label=labels[rows, 1].astype(int))
+    return replace(fully_labelled(labels[:, 0].astype(int), prob), confirmations=confirmations)
+
+
+def test_more_misses_at_low_scores_are_found_where_labels_can_show_them():
+    rising, even, few = (
+        checks_of(day).loc["misses by score"]
+        for day in (labelled((0.5, 0.05)), labelled((0.2, 0.2)), labelled((0.5, 0.05), every=60))
+    )
+    assert (rising["found"], even["found"], few["found"]) == (1, 0, 0)
+    assert rising["p_value"] < 0.01 < even["p_value"]
+    assert even["power"] > LEAST_POWER > few["power"]
+
+
+@pytest.mark.parametrize(("high", "power"), [(0.0502, 0.97), (0.11, 0.05)])
+def test_power_of_the_design_falls_with_the_width_of_its_interval(high, power):
+    """With 5 % toxic comments, 2.5 points off: 25 standard errors of 0.1, and about one half."""
+    day = labelled((0.2, 0.2), n=600)
+    low = 0.05 - (high - 0.05)
+    row = {"metric": "prevalence", "value": 0.05, "sampled": 0.05, "n": 600}
+    table = pd.DataFrame([row | {"sampled_low": max(low, 0.0), "sampled_high": high}])
+    found = assumption_checks(Measured.from_days([day]), table, label_pairs(0, m=100))
+    row = found.set_index("check").loc["estimates by score"]
+    assert (row["found"], row["n"]) == (1, 600)
+    assert (row["power"] > 0.95) == (power > 0.5)
+
+
+def test_labels_that_are_the_truth_have_nothing_to_check():
+    table = checks_of(fully_labelled([1, 0], [0.9, 0.6]))
+    assert not table["found"].any()
+    assert "misses by score" not in table.index
