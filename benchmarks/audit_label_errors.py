@@ -1,11 +1,13 @@
 """Coverage of what an audit prints when annotators err, and the price in labels and width.
 
-    python benchmarks/audit_label_errors.py [--repetitions 200] [--csv FILE] [--processes 2]
+    python benchmarks/audit_label_errors.py [--repetitions 200] [--kinds low …] [--csv FILE] [--processes 2]
 
 The populations of `benchmarks/audit.py`, 1,000 and 3,000 labels; annotators with false-positive and
 false-negative rates of 1/10 and 2/20 %, the latter also on hard comments, where a second person
-repeats an error as on Civil Comments or, as the plan then states, half of the time. The default
-plan with its default confirmations. On the same samples:
+repeats an error as on Civil Comments or, as the plan then states, half of the time, and by score as
+in `benchmarks/populations.py`: misses rise from 8 to 50 % as it falls (`low`), from 14 to 32 %
+(`mild`), or like the first while false positives rise with it (`both`). The default plan with its
+default confirmations. On the same samples:
 
 - reported: what an audit reports;
 - independent: the same, if no error were shared;
@@ -37,17 +39,22 @@ from modwatch.statistics.audit.stratified import StratumCounts
 from modwatch.statistics.label_truth import SHARED, ErrorEvidence, GivenLabels, true_labels
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+import populations
 from simulated_errors import labels_of
 
 from modwatch_lab.audit_designs import HOSTILE, hostile, simulate
 
-#: False-positive and false-negative rate, and the kind of errors of `simulated_errors`.
+#: Kinds of errors by score, of `populations`.
+BY_SCORE = ("low", "mild", "both")
+#: False-positive and false-negative rate; kind of errors, of `simulated_errors` or by score.
 ERRORS = (
     (0.01, 0.1, "independent"),
     (0.02, 0.2, "independent"),
     (0.02, 0.2, "hard"),
     (0.02, 0.2, "harder"),
+    *((0.02, 0.2, kind) for kind in BY_SCORE),
 )
+KINDS = tuple(dict.fromkeys(kind for *_, kind in ERRORS))
 LABELS = (1000, 3000)
 USUAL = (
     (0.001, "sharp", 0.0),
@@ -68,20 +75,32 @@ CELLS = tuple(
 )
 #: Expected confirmations over labels, as by default.
 SHARE = 0.2
+SIDE = ("score", "label")
 FLOOR, MOST_WIDER = 0.93, 1.3
 #: Audits by one design, whose recalibration depends on one random slice.
 A_SLICE = 20
 
 
-def labelled(truth, flagged, rules, errors, generator):
-    """Return first labels, number of labels, and of toxic ones, of comments (m,)."""
-    first, second, third = labels_of(generator, truth, errors[:2], errors[2]).T
+def people(population, score, truth, errors, generator):
+    """Return the labels (m, 3) of people who make these errors."""
+    if errors[2] not in BY_SCORE:
+        return labels_of(generator, truth, errors[:2], errors[2])
+    sides = population.flagged, population.unflagged
+    scores, toxic = (np.concatenate([vars(side)[name] for side in sides]) for name in SIDE)
+    known = (np.sort(scores[toxic == label]) for label in (0, 1))
+    rates = populations.errors_by_score(errors[2], *known, score)
+    return populations.labels(generator, truth, rates)
+
+
+def labelled(given, flagged, rules, generator):
+    """Return first labels, number of labels, and of toxic ones; `given` (m, 3) are by people."""
+    first, second, third = given.T
     chance = np.where(
         flagged,
         np.array(rules["flagged"].by_label)[first],
         np.array(rules["unflagged"].by_label)[first],
     )
-    confirmed = generator.random(truth.size) < chance
+    confirmed = generator.random(flagged.size) < chance
     differ = confirmed & (first != second)
     given = 1 + confirmed + differ
     return first, given, first + confirmed * second + differ * third
@@ -109,7 +128,8 @@ class Audit:
             for design, part in zip(designs, (score[flagged], score[~flagged]), strict=True)
         ]
         self.truth = truth.astype(np.int64)
-        self.first, given, toxic = labelled(truth, flagged, rules, errors, generator)
+        labels = people(population, score, self.truth, errors, generator)
+        self.first, given, toxic = labelled(labels, flagged, rules, generator)
         self.price = given.sum() / given.size - 1
         group = (~flagged).astype(np.int64)
         self.labels = GivenLabels(prob=score, group=group, given=given, toxic=toxic)
@@ -207,13 +227,15 @@ def main() -> int:
     """Print a line per cell; return 1 when a floor is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
     started = time.perf_counter()
+    numbers = [number for number, (*_, errors) in enumerate(CELLS) if errors[2] in asked.kinds]
     lines = []
     with ProcessPoolExecutor(asked.processes) as pool:
-        for found in pool.map(partial(cell, repetitions=asked.repetitions), range(len(CELLS))):
+        for found in pool.map(partial(cell, repetitions=asked.repetitions), numbers):
             lines += found
             if asked.csv:
                 pd.DataFrame(lines).to_csv(asked.csv, index=False)

@@ -133,21 +133,30 @@ class Population:
         """Return the error rates (n, 2) of one person on each comment."""
         shape, errors = MADE[self.kind]
         others, toxic, _ = reference(shape, self.prevalence)
-        false, miss = np.full(prob.size, 0.02), np.full(prob.size, 0.2)
-        below = 1 - rank(toxic, prob)
         if errors == "hard":
             false = half_of_some(rng, prob.size, 0.02, 0.18)
-            miss = half_of_some(rng, prob.size, 0.2, 0.29)
-        elif errors in ("low", "both"):
-            miss = 0.08 + 0.42 * below**2
-            false = 0.005 + 0.145 * rank(others, prob) ** 8 if errors == "both" else false
-        elif errors == "mild":
-            miss = 0.14 + 0.18 * below
-        elif errors == "severity":
-            miss = 0.08 + 0.42 * expit(-2.5 * (severity + 0.65))
-        elif errors == "step":
-            miss = np.where(below > 2 / 3, 0.5, 0.08)
-        return np.stack([false, miss], 1)
+            return np.stack([false, half_of_some(rng, prob.size, 0.2, 0.29)], 1)
+        found = errors_by_score(errors, others, toxic, prob)
+        if errors == "severity":
+            found[:, 1] = 0.08 + 0.42 * expit(-2.5 * (severity + 0.65))
+        return found
+
+
+def errors_by_score(kind, others, toxic, prob):
+    """Return the error rates (n, 2) of one person on comments with scores (n,).
+
+    `others` and `toxic` are the sorted scores of comments that are not toxic, and that are.
+    """
+    false, miss, below = np.full(prob.size, 0.02), np.full(prob.size, 0.2), 1 - rank(toxic, prob)
+    if kind in ("low", "both"):
+        miss = 0.08 + 0.42 * below**2
+    elif kind == "mild":
+        miss = 0.14 + 0.18 * below
+    elif kind == "step":
+        miss = np.where(below > 2 / 3, 0.5, 0.08)
+    if kind == "both":
+        false = 0.005 + 0.145 * rank(others, prob) ** 8
+    return np.stack([false, miss], 1)
 
 
 def labels(rng, label, error, people=3, copying=""):

@@ -95,9 +95,9 @@ def test_rates_climb_with_the_score_and_known_answers_have_their_own():
             first=0, high=high, own=own, climb=climb, prior=PRIORS[0],
             kinds=(stratum, 0 * stratum, 0 * stratum + 1),
         )  # fmt: skip
-        at = np.array([[-2.0, 0, 0, 0], [-2.0, 1, 0, 0.5]])
+        at = np.array([[-2.0, 0, 0, 0], [-2.0, 0, 0.5, 1]])
         low, middle, top, known = made.logits(at)
         assert top - low == pytest.approx([climb[0], sum(climb)])
-        assert made.climb(at) == pytest.approx(top - low)
+        assert made.climbs(at).tolist() == [[0], [1]]
         assert middle == pytest.approx([-2, -2])
         assert known[0] == -2 != known[1]

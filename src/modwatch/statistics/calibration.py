@@ -147,11 +147,8 @@ class Posterior:
         return at
 
     def climbs(self, at: Floats) -> Floats:
-        """Return how far (d, 2) the logits of f and g climb from the lowest scores to the highest.
-
-        Scores are those of the comments with a toxic label.
-        """
-        return np.column_stack([errors.climb(at) for errors in self._errors])
+        """Return how far (2, d, G) the logits of f and g climb in each group: `ErrorRates`."""
+        return np.stack([errors.climbs(at) for errors in self._errors])
 
     def rates(self, at: Floats, prob: Floats, groups: int) -> list[Floats]:
         """Return f and g (d, G) of the first groups: of their labelled comments, on average.

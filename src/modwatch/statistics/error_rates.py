@@ -4,8 +4,8 @@ People miss what the model misses: irony, coded words, comments that need their 
 Comments and on MD-Agreement one person misses 20 and 16 % of the toxic comments in the fifth with
 the highest scores, and 42 % of both in the fifth with the lowest, and wrongly accuses 3 and 8 % of
 the others in the fifth with the lowest scores, and 29 and 30 % in that with the highest
-(`benchmarks/errors_by_score.py`). The logits of both rates are lines in the place of the score
-among the comments with a toxic label.
+(`benchmarks/errors_by_score.py`). In each group of comments, the logits of both rates are lines in
+the place of the score among the comments with a toxic label.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,11 @@ from scipy import special
 from modwatch.statistics.arguments import Floats, Ints
 
 #: Mean and standard deviation of how far the logits of the false-positive and of the false-negative
-#: rate climb from the lowest scores of comments with a toxic label to the highest. On corpora with
-#: several votes they climb by 0.4 to 2.5, and by 0.4 to −2.8, mostly −0.6 to −1.6.
-CLIMB = ((1.0, 0.8), (-1.2, 1.0))
+#: rate climb from the lowest scores of comments with a toxic label to the highest, at the slope of
+#: one group of comments. On corpora with several votes they climb by 0.4 to 2.5, and by 0.4 to
+#: −2.8, mostly −0.6 to −1.6; on a part of the scores, such as those of the unflagged comments, the
+#: slope may be several times that.
+CLIMB = ((1.0, 3.0), (-1.2, 2.0))
 
 #: Standard deviation of the logits of a rate between groups.
 _BETWEEN = 0.5
@@ -44,8 +46,8 @@ class RatePrior:
 class ErrorRates:
     """The rates of one kind of errors: of groups of comments and bands of the score, the strata.
 
-    Parameters: the logit of the rate that is common to all; how far it climbs from the lowest band
-    to the highest; the deviations of the groups.
+    Parameters: the logit of the rate that is common to all; the deviations of the groups, and of
+    the known answers; how far it climbs in each group.
     """
 
     def __init__(
@@ -62,12 +64,14 @@ class ErrorRates:
 
         `high` (S + 1,) is the place of the band of a stratum from −½ to ½, and `own` (S + 1, G + 1)
         its group, the last those of known answers; `climb` mean and standard deviation of the
-        climb; `kinds` (k,) the stratum and the numbers of wrong and of right labels.
+        climbs; `kinds` (k,) the stratum and the numbers of wrong and of right labels.
         """
-        self._climb = climb
-        ones, high = np.ones((high.size, 1)), high[:, None]
+        ones, high, groups = np.ones((high.size, 1)), high[:, None], own[:, :-1]
+        self._groups = groups.shape[1]
+        middle = (high * groups).sum(axis=0) / np.maximum(groups.sum(axis=0), 1)
         self._mean = climb[0] * high
-        self._design = np.hstack([ones, climb[1] * high, _BETWEEN * own])
+        climbs = climb[1] * (high - middle) * groups
+        self._design = np.hstack([ones, _BETWEEN * own, climbs])
         #: Places of the parameters; the first is that of the common rate.
         self.own = slice(first, first + self._design.shape[1])
         self._prior = prior
@@ -79,10 +83,12 @@ class ErrorRates:
         """Return the logits (S + 1, d) of the rates; the last of the known answers."""
         return np.asarray(self._mean + self._design @ at[:, self.own].T)
 
-    def climb(self, at: Floats) -> Floats:
-        """Return how far (d,) the logit climbs from the lowest band of the score to the highest."""
-        mean, spread = self._climb
-        return np.asarray(mean + spread * at[:, self.own.start + 1])
+    def climbs(self, at: Floats) -> Floats:
+        """Return how much farther (d, G) the logit climbs than the mean of the prior, in its units.
+
+        From the lowest band of the score to the highest, in each group.
+        """
+        return np.asarray(at[:, self.own][:, -self._groups :])
 
     def prior(self, at: Floats, slope: Floats, pull: Floats) -> Floats:
         """Return the log-prior (d,) of the rates, and add its slope and that of the likelihood.

@@ -10,12 +10,12 @@ prevalence π(p) among comments of probability p, n labels of which k are toxic 
 where no error is shared.
 
 f and g differ between groups of comments, such as the reviewed top and the random slice: the logit
-of each is normal around a common one, which pools groups with few labels. They climb with the
-score, f mostly up and g down, as far as the labels show it, and else as on corpora with several
-votes (`error_rates`). π is a random walk along the score (`calibration`), so that the score is
-used, even if it misleads. Which labels were confirmed depends on the first label, the stratum and
-the score alone, all of which the likelihood conditions on: the confirmation probabilities drop out
-of it (Rubin 1976).
+of each is normal around a common one, which pools groups with few labels. In each group they climb
+with the score, f mostly up and g down, as far as the labels show it, and else as on corpora with
+several votes (`error_rates`). π is a random walk along the score (`calibration`), so that the score
+is used, even if it misleads. Which labels were confirmed depends on the first label, the stratum
+and the score alone, all of which the likelihood conditions on: the confirmation probabilities drop
+out of it (Rubin 1976).
 
 Errors on hard comments, as where a guideline is ambiguous, are made by many, so labels do not tell
 how many there are. What is stated, or known from gold items that several people answered, is κ, the
@@ -201,7 +201,8 @@ class TrueLabels:
     #: (d, G) error rates by group, of its labelled comments on average.
     false_positive: Floats
     false_negative: Floats
-    #: (d, 2) how far the logits of both rates climb from the lowest scores to the highest.
+    #: (2, d, G) how far the logits of both rates climb with the score in groups of these labels and
+    #: of earlier ones: how much farther than the mean of `error_rates.CLIMB`, in its deviations.
     climbs: Floats
 
     @property

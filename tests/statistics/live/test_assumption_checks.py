@@ -21,7 +21,7 @@ def checks_of(day):
     return assumption_checks(measured, measure_days([day], **ASKED), pairs).set_index("check")
 
 
-def labelled(miss, n=6000, every=1, seed=0):
+def labelled(miss, n=12_000, every=1, seed=0):
     """Return a day of labels, of which some are confirmed.
 
     `miss` are the chances that a toxic comment with the lowest and with the highest score is not
@@ -40,7 +40,7 @@ def labelled(miss, n=6000, every=1, seed=0):
 def test_more_misses_at_low_scores_are_found_where_labels_can_show_them():
     rising, even, few = (
         checks_of(day).loc["misses by score"]
-        for day in (labelled((0.5, 0.05)), labelled((0.2, 0.2)), labelled((0.5, 0.05), every=60))
+        for day in (labelled((0.5, 0.05)), labelled((0.2, 0.2)), labelled((0.5, 0.05), every=120))
     )
     assert (rising["found"], even["found"], few["found"]) == (1, 0, 0)
     assert rising["p_value"] < 0.01 < even["p_value"]

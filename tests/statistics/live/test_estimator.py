@@ -31,7 +31,7 @@ def labels():
         prob=chance,
         false_positive=np.full((DRAWS, 1), 0.05),
         false_negative=np.full((DRAWS, 1), 0.1),
-        climbs=np.zeros((DRAWS, 2)),
+        climbs=np.zeros((2, DRAWS, 1)),
     )
 
 

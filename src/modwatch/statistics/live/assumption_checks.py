@@ -32,9 +32,10 @@ def assumption_checks(
     Columns: `check`; `tested`, how many sets; `n`, the labels in them; `found`, how many sets
     contradict; `p_value` and `power` in [0, 1], missing without any. Checks: those of
     `dependence_table`, that second labels are copied; `false positives by score` and `misses by
-    score`, that labels show by themselves that these become more or less frequent (power: `RISEN`
-    times the odds at one end); `estimates by score`, that the interval of prevalence by the design
-    excludes the value by score (power: that is `OFF` of the prevalence from the truth).
+    score`, that the labels and earlier ones show by themselves that these become more or less
+    frequent (power: `RISEN` times the odds at one end); `estimates by score`, that the interval of
+    prevalence by the design excludes the value by score (power: that is `OFF` of the prevalence
+    from the truth).
 
     Args:
         measured: the days.
@@ -43,21 +44,26 @@ def assumption_checks(
     """
     found = [dependence_table(pairs)]
     if measured.census is not None:
-        climbs = measured.census[1].climbs
-        n = int(pairs["moderator_second"].notna().sum())
         names = ("false positives by score", "misses by score")
+        labels = [each for each in (measured.sample.given, measured.history) if each is not None]
+        n = sum(int((each.given > 1).sum()) for each in labels)
         rows = [
             {"check": name, "n": n, **_climb(drawn, *prior)}
-            for name, drawn, prior in zip(names, climbs.T, CLIMB, strict=True)
+            for name, drawn, prior in zip(names, measured.census[1].climbs, CLIMB, strict=True)
         ]
         found.append(pd.DataFrame([*rows, *_by_score(estimates)]).assign(tested=1))
     return pd.concat(found, ignore_index=True).astype({"found": np.int64})
 
 
 def _climb(drawn: Floats, mean: float, spread: float) -> dict[str, float]:
-    """Return what labels alone tell of a climb, whose draws (d,) have a normal prior, too."""
-    precision = max(1 / float(drawn.var()) - spread**-2, 0.0)
-    pull = float(drawn.mean() / drawn.var()) - mean / spread**2
+    """Return what labels alone tell of a climb that all groups have, whose draws (d, G) are given.
+
+    In units of its normal prior: what that adds is taken away.
+    """
+    variance = drawn.var(axis=0)
+    own = np.maximum(1 / variance - 1, 0.0)
+    precision = float(own.sum()) / spread**2
+    pull = float((drawn.mean(axis=0) / variance)[own > 0].sum()) / spread + mean * precision
     z = abs(pull) / np.sqrt(precision) if precision else 0.0
     p_value = float(2 * stats.norm.sf(z))
     critical = stats.norm.isf(SIGNIFICANT_DEPENDENCE / 2)
