@@ -81,7 +81,7 @@ def test_errors_are_beta_binomial(shared):
 def rates_of_all(made, at):
     """Return false-positive and false-negative rate (1,), and the common one, of one group."""
     every = made.rates(at, np.full((1, made.cell.size), 0.5), 1)
-    place = [made.start.size - 8, made.start.size - 4]
+    place = [made.start.size - 10, made.start.size - 5]
     return [(rate[0], special.expit(at[0, [at_]])) for rate, at_ in zip(every, place, strict=True)]
 
 
@@ -95,7 +95,7 @@ def test_rates_climb_with_the_score_and_known_answers_have_their_own():
             first=0, high=high, own=own, climb=climb, prior=PRIORS[0],
             kinds=(stratum, 0 * stratum, 0 * stratum + 1),
         )  # fmt: skip
-        at = np.array([[-2.0, 0, 0, 0], [-2.0, 0, 0.5, 1]])
+        at = np.array([[-2.0, 0, 0, 0, 0], [-2.0, 0, 0.5, 0, 1]])
         low, middle, top, known = made.logits(at)
         assert top - low == pytest.approx([climb[0], sum(climb)])
         assert made.climbs(at).tolist() == [[0], [1]]

@@ -4,8 +4,8 @@ People miss what the model misses: irony, coded words, comments that need their 
 Comments and on MD-Agreement one person misses 20 and 16 % of the toxic comments in the fifth with
 the highest scores, and 42 % of both in the fifth with the lowest, and wrongly accuses 3 and 8 % of
 the others in the fifth with the lowest scores, and 29 and 30 % in that with the highest
-(`benchmarks/errors_by_score.py`). In each group of comments, the logits of both rates are lines in
-the place of the score among the comments with a toxic label.
+(`benchmarks/errors_by_score.py`). In each group of comments, the logits of both rates are slightly
+bent lines in the place of the score among the comments with a toxic label.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,9 @@ from modwatch.statistics.arguments import Floats, Ints
 #: slope may be several times that.
 CLIMB = ((1.0, 3.0), (-1.2, 2.0))
 
-#: Standard deviation of the logits of a rate between groups.
-_BETWEEN = 0.5
+#: Standard deviations of the logits of a rate: between groups, and of the bend of a group's line at
+#: one standard deviation of the place from its middle, against there.
+_BETWEEN, _BEND = 0.5, 0.5
 #: Weight of the wall at the largest rate, which the search for the mode can still see.
 _WALL = 50.0
 _TINY, _MOST_LOGIT = 1e-300, 30.0
@@ -47,7 +48,7 @@ class ErrorRates:
     """The rates of one kind of errors: of groups of comments and bands of the score, the strata.
 
     Parameters: the logit of the rate that is common to all; the deviations of the groups, and of
-    the known answers; how far it climbs in each group.
+    the known answers; how its line is bent, and how far it climbs, in each group.
     """
 
     def __init__(
@@ -68,10 +69,12 @@ class ErrorRates:
         """
         ones, high, groups = np.ones((high.size, 1)), high[:, None], own[:, :-1]
         self._groups = groups.shape[1]
-        middle = (high * groups).sum(axis=0) / np.maximum(groups.sum(axis=0), 1)
+        bands = np.maximum(groups.sum(axis=0), 1)
+        away = (high - (high * groups).sum(axis=0) / bands) * groups
+        spread = (away**2).sum(axis=0) / bands
+        bent = away**2 / np.where(spread > 0, spread, 1) - groups * (spread > 0)
         self._mean = climb[0] * high
-        climbs = climb[1] * (high - middle) * groups
-        self._design = np.hstack([ones, _BETWEEN * own, climbs])
+        self._design = np.hstack([ones, _BETWEEN * own, _BEND * bent, climb[1] * away])
         #: Places of the parameters; the first is that of the common rate.
         self.own = slice(first, first + self._design.shape[1])
         self._prior = prior
