@@ -21,7 +21,7 @@ MINIMUM_OF_A_CLASS = 5
 
 #: Comments that a share requires where people may err: the truth of fewer is a matter of single
 #: labels.
-MINIMUM_OF_A_SHARE = 10
+MINIMUM_OF_A_SHARE = 30
 
 #: Width of the interval beyond which an area is insufficient: half of its range.
 WIDEST_AREA = 0.5
