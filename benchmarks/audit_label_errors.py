@@ -1,6 +1,6 @@
 """Coverage of what an audit prints when annotators err, and the price in labels and width.
 
-    python benchmarks/audit_label_errors.py [--repetitions 200] [--kinds low …] [--csv FILE] [--processes 2]
+    python benchmarks/audit_label_errors.py [--repetitions 200] [--kinds low …] [--csv FILE]
 
 The populations of `benchmarks/audit.py`, 1,000 and 3,000 labels; annotators with false-positive and
 false-negative rates of 1/10 and 2/20 %, the latter also on hard comments, where a second person
