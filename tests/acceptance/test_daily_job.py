@@ -122,15 +122,15 @@ def test_one_comment_from_source_to_metric(job):
 
         measured = lake.table("measurements", MONDAY).to_pandas()
         assert set(measured["labels_digest"]) == {tables.labels_digest(lake, MONDAY)}
-        efficiency = measured[
-            (measured["metric"] == "review_efficiency")
+        together = measured[
+            (measured["metric"] == "oc_accuracy")
             & (measured["strategy"] == resources.settings.strategy)
             & (measured["alpha"] == resources.settings.review_fraction)
         ].iloc[0]
-        assert efficiency["status"] == "ok"
+        assert together["status"] == "ok"
         run = day_run(resources.settings.mlflow_url, MONDAY)
-        key = "single_day/review_efficiency"
-        assert run["data"]["metrics"][key] == pytest.approx(float(efficiency["value"]))
+        key = "single_day/oc_accuracy"
+        assert run["data"]["metrics"][key] == pytest.approx(float(together["value"]))
         routed_count = lake.count("routed", MONDAY)
         assert run["data"]["tags"]["labels"] == f"{routed_count:,} of {routed_count:,}"
 

@@ -116,7 +116,7 @@ def test_the_headline_is_corrected_and_the_table_has_what_first_labels_would_giv
         uncorrected = row[["uncorrected", "uncorrected_low", "uncorrected_high"]]
         assert uncorrected.tolist() == pytest.approx(plain.tolist())
         assert row[ENDS].tolist() == pytest.approx(headline.loc[metric, ENDS].tolist())
-    off = (errors["value"] - errors["uncorrected"]).loc[HEADLINE]
+    off = (errors["value"] - errors["uncorrected"]).loc[list(HEADLINE)]
     assert off.abs().max() > 0.002
 
 
