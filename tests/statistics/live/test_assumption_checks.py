@@ -47,17 +47,19 @@ def test_more_misses_at_low_scores_are_found_where_labels_can_show_them():
     assert LEAST_POWER > even["power"] > 3 * few["power"]
 
 
-@pytest.mark.parametrize(("high", "power"), [(0.0502, 0.97), (0.11, 0.05)])
-def test_power_of_the_design_falls_with_the_width_of_its_interval(high, power):
-    """With 5 % toxic comments, 2.5 points off: 25 standard errors of 0.1, and about one half."""
+@pytest.mark.parametrize("more", [0.0, 0.01], ids=["by the design alone", "it excludes the score"])
+@pytest.mark.parametrize(("half", "power"), [(0.0002, 1.0), (0.025, 0.5), (0.05, 0.1635)])
+def test_power_of_the_design_falls_with_the_width_of_its_interval(half, power, more):
+    """With 5 % toxic comments, half off: 2.5 points, beside the half width of the interval."""
     day = labelled((0.2, 0.2), n=600)
-    low = 0.05 - (high - 0.05)
     row = {"metric": "prevalence", "value": 0.05, "sampled": 0.05, "n": 600}
-    table = pd.DataFrame([row | {"sampled_low": max(low, 0.0), "sampled_high": high}])
+    row |= {"sampled_low": 0.05 - half, "sampled_high": 0.05 + half}
+    row |= {"low": 0.05 - half - more, "high": 0.05 + half}
+    table = pd.DataFrame([row])
     found = assumption_checks(Measured.from_days([day]), table, label_pairs(0, m=100))
     row = found.set_index("check").loc["estimates by score"]
-    assert (row["found"], row["n"]) == (1, 600)
-    assert (row["power"] > 0.95) == (power > 0.5)
+    assert (row["found"], row["n"]) == (more > 0, 600)
+    assert row["power"] == pytest.approx(power, abs=1e-4)
 
 
 def test_labels_that_are_the_truth_have_nothing_to_check():

@@ -22,7 +22,7 @@ from modwatch.monitoring.publishing.keys import (
     deployed_estimates,
 )
 from modwatch.statistics.estimate import SIGNIFICANT
-from modwatch.statistics.live.census import OWN_PART
+from modwatch.statistics.live.census import OWN_PART, contradicted
 
 # Few: MLflow hides what goes beyond some five lines.
 _TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
@@ -279,10 +279,8 @@ def _estimate(row: Row) -> str:
     text = f"{metric_title(row['metric'])} {row['value']:.3f}"
     if math.isnan(row["low"]) or math.isnan(row["high"]):
         return text
-    found, sampled = ((row[f"{name}low"], row[f"{name}high"]) for name in ("", "sampled_"))
-    apart = row["value"] == row["sampled"] and found != sampled
-    alone = "; by the design alone {:.3f} to {:.3f}".format(*sampled) if apart else ""
-    return f"{text} ({row['low']:.3f} to {row['high']:.3f}{alone})"
+    own = f"; by the design alone {row['sampled_low']:.3f} to {row['sampled_high']:.3f}"
+    return f"{text} ({row['low']:.3f} to {row['high']:.3f}{own if contradicted(row) else ''})"
 
 
 def _missing(estimates: DeployedEstimates) -> str:

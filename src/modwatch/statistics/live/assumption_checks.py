@@ -4,8 +4,6 @@ A check is worth its power: the chance to see, in a window with as many labels, 
 supposed is wrong by a stated amount. Below `LEAST_POWER` nothing is checked.
 """
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -13,6 +11,8 @@ from scipy import stats
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.dependence import SIGNIFICANT_DEPENDENCE, dependence_table
 from modwatch.statistics.error_rates import CLIMB
+from modwatch.statistics.intervals import NORMAL_QUANTILE
+from modwatch.statistics.live.census import contradicted
 from modwatch.statistics.live.measure import Measured
 
 #: Power below which a check is none.
@@ -21,7 +21,6 @@ LEAST_POWER = 0.5
 RISEN = 2.0
 #: Share of the prevalence by which estimates by score may be off.
 OFF = 0.5
-_SIDE = float(stats.norm.ppf(0.975))
 
 
 def assumption_checks(
@@ -71,11 +70,13 @@ def _climb(drawn: Floats, mean: float, spread: float) -> dict[str, float]:
     return {"found": p_value < SIGNIFICANT_DEPENDENCE, "p_value": p_value, "power": power}
 
 
-def _by_score(estimates: pd.DataFrame) -> list[Any]:
+def _by_score(estimates: pd.DataFrame) -> list[dict[str, object]]:
     """Return whether prevalence by score is contradicted by the design; none if insufficient."""
     at = estimates[estimates["metric"] == "prevalence"]
-    at = at[at["sampled_high"] > at["sampled_low"]]
-    spread = (at["sampled_high"] - at["sampled_low"]) / (2 * _SIDE)
-    power = stats.norm.cdf(OFF * at["sampled"] / spread - _SIDE)
-    rows = at[["n"]].assign(found=at["value"] == at["sampled"], power=power)
-    return rows.assign(check="estimates by score").to_dict("records")
+    found = list[dict[str, object]]()
+    for row in at[at["sampled_high"] > at["sampled_low"]].to_dict("records"):
+        errors = 2 * NORMAL_QUANTILE * row["sampled"] / (row["sampled_high"] - row["sampled_low"])
+        power = float(stats.norm.cdf(OFF * errors - NORMAL_QUANTILE))
+        check = {"check": "estimates by score", "n": row["n"], "power": power}
+        found.append(check | {"found": contradicted(row)})
+    return found

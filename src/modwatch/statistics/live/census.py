@@ -14,8 +14,9 @@ comments that the slice has not met, such as a campaign in a narrow band of scor
 holds a part of either side of it; where it excludes the value, the interval holds both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,3 +156,12 @@ def reconciled(sampled: MetricEstimate, modelled: MetricEstimate) -> MetricEstim
         value, part = own, 1.0
     low, high = min(low, own - part * (own - least)), max(high, own + part * (most - own))
     return replace(sampled, value=value, low=low, high=high)
+
+
+def contradicted(row: Mapping[Any, Any]) -> bool:
+    """Return whether the design excludes the value by score: a row of `measure_days`.
+
+    Then its value is the design's, with an interval that holds more than the design's.
+    """
+    own, sampled = ((row[f"{prefix}low"], row[f"{prefix}high"]) for prefix in ("", "sampled_"))
+    return bool(row["value"] == row["sampled"] and own != sampled)
