@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from modwatch.data.lake.schemas import LABELS
 from modwatch.installation.resources import Resources, open_resources
-from modwatch.models.scoring.scorer import Predictions, Scorer
+from modwatch.models.scoring.scorer import PLAIN, Predictions, Scorer
 from modwatch.pipeline import daily
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
@@ -45,11 +45,12 @@ class Coin:
 
     model_version = "1"
     threshold = 0.5
+    columns = PLAIN
 
     def score(self, texts: Sequence[str]) -> Predictions:
         length = np.fromiter(map(len, texts), np.float64, len(texts))
         prob = ((np.sin(length * 12.9898) + 1) / 2 * 0.6).astype(np.float32)
-        return Predictions.certain(prob)
+        return Predictions.of(prob)
 
 
 class BenchmarkResources(Resources):

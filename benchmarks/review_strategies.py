@@ -32,6 +32,7 @@ from modwatch.models.artifact import save
 from modwatch.models.recipe import Recipe, offline_recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
+from modwatch.statistics.collaboration.review_strategies import style
 from modwatch.statistics.recalibration import Calibration, shown_off
 
 ALPHAS, DRAWS, LABELLED, COSTS = (0.005, 0.01, 0.02, 0.05), 200, 500, (5, 1)
@@ -174,7 +175,7 @@ def draw(table, threshold, file):
     ):
         axes.set_title(name, loc="left", fontsize=10)
         for strategy, part in table[table["corpus"] == name].groupby("strategy", sort=False):
-            colour, line, marker = charts.strategy_style(strategy)
+            colour, line, marker = style(strategy)
             x = 100 * part["alpha"].to_numpy(float)
             charts.band(axes, x, (part["low"].to_numpy(), part["high"].to_numpy()), colour)
             axes.plot(x, part["value"], color=colour, linestyle=line, marker=marker, label=strategy)

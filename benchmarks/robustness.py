@@ -206,6 +206,7 @@ def long_comments(folder: Path) -> None:
             [str(row) for row in range(len(read))],
             tokenize=partial(looked_up, read=read),
             predict=scorer._predict,
+            names=scorer.columns,
         )
         flagged = found.prob > scorer.threshold
         both = (flagged & toxic).sum()

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from modwatch.common.charts import BLUE, DPI, day_axis, png, shortened, strategy_style
-
-
-def test_strategies_keep_their_colours():
-    styles = [strategy_style(name) for name in ("uncertainty", "toxicity", "hybrid", "of my own")]
-    assert [len(set(part)) for part in zip(*styles, strict=True)] == [4, 4, 4]
-    assert styles[0][0] == BLUE
+from modwatch.common.charts import DPI, day_axis, png, shortened
 
 
 @pytest.mark.parametrize("count", [1, 2, 14, 61])

@@ -48,6 +48,7 @@ class Counting:
     def __init__(self, scorer: Scorer, asked: list[str]) -> None:
         self._scorer, self._asked = scorer, asked
         self.model_version, self.threshold = scorer.model_version, scorer.threshold
+        self.columns = scorer.columns
 
     def score(self, texts: Sequence[str]) -> Predictions:
         self._asked += texts

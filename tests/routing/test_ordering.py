@@ -11,9 +11,10 @@ from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake
 from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.ordering import review_inputs
-from modwatch.statistics.recalibration import Calibration
+from modwatch.statistics.recalibration import Calibration, Recalibration
 
 DAY = datetime.date(2026, 1, 5)
+NOTHING = Recalibration()
 PLATFORMS = ["forum", "kids", "kids", "", "chat"]
 
 
@@ -29,13 +30,15 @@ def scores(lake):
     return replace(day_scores(lake, DAY), threshold=0.2)
 
 
-def inputs(lake, scores, recalibration=None, **costs):
+def inputs(lake, scores, recalibration=NOTHING, **costs):
     policy = RoutingPolicy(review_fraction=0.1, **costs)
     return review_inputs(lake, DAY, scores, policy, recalibration)
 
 
 def test_without_costs_the_threshold_says_them(lake, scores):
-    assert inputs(lake, scores) == {"calibrated": None, "costs": (0.8, 0.2)}
+    found = inputs(lake, scores)
+    assert found["costs"] == (0.8, 0.2)
+    assert found["calibrated"] is found["given_variance"] is None
     of_source = replace(scores, threshold=None)
     assert inputs(lake, of_source)["costs"] == (0.5, 0.5)
 
@@ -69,5 +72,5 @@ def test_costs_grow_with_the_views(lake, views, factors):
 
 def test_scores_are_recalibrated(lake, scores):
     line = Calibration(intercept=-1.0, slope=0.5)
-    found = inputs(lake, scores, line)["calibrated"]
+    found = inputs(lake, scores, Recalibration(by_score=line))["calibrated"]
     assert found.tolist() == line.probability(scores.prob).tolist()

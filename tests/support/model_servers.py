@@ -10,7 +10,7 @@ import uvicorn
 
 from modwatch.common.connections import listen
 from modwatch.common.errors import ModelError, NoChampionError
-from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.scoring.scorer import PLAIN, SPREADS, Predictions
 from modwatch.models.serving.app import create_app
 from modwatch.models.serving.models import ServedModel
 from modwatch.models.serving.telemetry import ProcessTelemetry, Telemetry
@@ -23,6 +23,7 @@ class LengthScorer:
     """The probability of a text is its length / 1,000; a version adds nothing to it."""
 
     threshold = THRESHOLD
+    columns = (*PLAIN, *SPREADS)
 
     def __init__(self, model_version: str) -> None:
         self.model_version = model_version
@@ -41,9 +42,8 @@ class LengthScorer:
             raise ModelError("the model is broken")
         self.subwords += sum(map(len, texts))
         prob = np.array([len(text) / 1_000 for text in texts], np.float32)
-        return Predictions(
-            prob=prob, model_variance=prob / 10, mutual_information=prob / 5, cut=prob > 0.9
-        )
+        more = {"model_variance": prob / 10, "mutual_information": prob / 5}
+        return Predictions.of(prob, more, cut=prob > 0.9)
 
 
 class Registry:

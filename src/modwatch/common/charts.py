@@ -1,8 +1,8 @@
 """What all charts are made with: colours, scales, axes, intervals, day labels.
 
 Colours are those of Okabe and Ito (2008), which are safe for colour-blind readers; the style sheet
-of pages has the same. A strategy has the same colour, line and marker everywhere. Functions import
-matplotlib, which takes a second, and which drawings in SVG do without.
+of pages has the same. Functions import matplotlib, which takes a second, and which drawings in SVG
+do without.
 """
 
 import base64
@@ -30,15 +30,6 @@ GRID = "#E5E5E5"
 #: Line of what is deployed.
 DEPLOYED = (0, (1, 2))
 
-#: Colour, line and marker of a review strategy.
-_STRATEGIES = {
-    "uncertainty": (BLUE, "-", "o"),
-    "predictive_variance": (ORANGE, ":", "v"),
-    "toxicity": (VERMILLION, "--", "s"),
-    "hybrid": (GREEN, "-.", "^"),
-    "cost": (PURPLE, "-.", "P"),
-}
-_OTHER_STRATEGY = (GREY, ":", "D")
 # Strategies are offset, so that their intervals do not overlap.
 ASIDE = {"uncertainty": 0.95, "toxicity": 1.05}
 
@@ -86,11 +77,6 @@ def labelled_places(count: int, most: int) -> list[int]:
     [0, 3, 6, 9]
     """
     return [*range(count - 1, -1, -max(-(-count // most), 1))][::-1]
-
-
-def strategy_style(strategy: str) -> tuple[str, str, str]:
-    """Return colour, line and marker of a review strategy."""
-    return _STRATEGIES.get(strategy, _OTHER_STRATEGY)
 
 
 def plain(*panels: "Axes") -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from modwatch.common.errors import ModelError
+from modwatch.models.scoring.scorer import PLAIN, SPREADS
 
 Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
 Loss = Literal["cross_entropy", "focal"]
@@ -143,6 +144,11 @@ class Recipe:
     def is_sngp(self) -> bool:
         """Whether the head is SNGP."""
         return self.method.startswith("sngp")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the model's predictions; a deterministic one has no posterior of weights."""
+        return PLAIN if self.method == "deterministic" else (*PLAIN, *SPREADS)
 
     @property
     def networks(self) -> int:

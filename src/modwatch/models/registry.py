@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from modwatch.common.errors import ModelError, NoChampionError
 from modwatch.common.mlflow_client import connect, experiment_id, log_texts
 from modwatch.models.manifest import MANIFEST, model_digest, read_manifest
+from modwatch.models.recipe import Recipe
 from modwatch.models.training_run import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ SOURCE_TAG = "modwatch.source"
 _SCRIPT = "modwatch.models.scoring.pyfunc"
 #: Name of the artifact's folder in the MLflow model.
 _ARTIFACT = "artifact"
-#: Columns of its predictions, in addition to `cut` and `flagged`.
-_PREDICTIONS = ("prob", "uncertainty", "model_variance", "mutual_information")
 #: Description of a model, for its page.
 _ABOUT = f"""Scores comments for toxicity, with the model's uncertainty.
 
@@ -394,8 +393,9 @@ def _pack(folder: Path, target: Path) -> None:
         from mlflow.pyfunc import save_model
         from mlflow.types import ColSpec, Schema
 
+    recipe = Recipe.from_json(read_manifest(folder)["recipe"], origin=folder)
     outputs = [
-        *(ColSpec("float", name) for name in _PREDICTIONS),
+        *(ColSpec("float", name) for name in ("prob", "uncertainty", *recipe.columns[2:])),
         *(ColSpec("boolean", name) for name in ("cut", "flagged")),
     ]
     script = importlib.util.find_spec(_SCRIPT)

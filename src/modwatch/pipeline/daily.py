@@ -209,20 +209,21 @@ def score_shard(
     Its pieces are stored as they are scored: after a failure, those that are stored are not scored
     again, if they have exactly the comments of this plan, with the same texts. Scores that the
     source brought are taken as they are.
+
+    Raises:
+        SettingsError: the review strategy needs a column that the model does not return.
     """
-    from modwatch.models.scoring.shards import (
-        ScoresOnce,
-        own_scores,
-        score_rows,
-        store_shard,
-    )
+    from modwatch.models.scoring.shards import ScoresOnce, own_scores, score_rows, store_shard
+    from modwatch.routing.ordering import check_columns
 
     columns = _scored_columns(resources, day)
 
     def scoring() -> Callable[["pa.RecordBatch"], "pa.RecordBatch"]:
         if "prob" in columns:
             return partial(own_scores, day=day)
-        return partial(score_rows, scorer=ScoresOnce(resources.scorer(model_version)), day=day)
+        scorer = ScoresOnce(resources.scorer(model_version))
+        check_columns(resources.policy.strategy, scorer.columns, model_version)
+        return partial(score_rows, scorer=scorer, day=day)
 
     return store_shard(
         resources.lake,

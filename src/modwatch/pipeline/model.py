@@ -229,7 +229,8 @@ def evaluate(resources: "Resources", version: str) -> "Evaluation":
 
     def scored(number: str) -> ScoredByModel:
         scorer = resources.scorer(number)
-        return ScoredByModel(prob=scorer.score(frozen.texts).prob, threshold=scorer.threshold)
+        found = scorer.score(frozen.texts)
+        return ScoredByModel(prob=found.prob, threshold=scorer.threshold, columns=found.further)
 
     champion = _champion(resources)
     made = evaluation(

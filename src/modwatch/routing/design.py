@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats, Ints
 from modwatch.statistics.collaboration.ranking import slots
-from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
+from modwatch.statistics.collaboration.review_strategies import all_review_scores, review_scores
 from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.label_truth import SHARED
 from modwatch.statistics.sampling import allocate
@@ -40,7 +40,7 @@ class RoutingPolicy:
     review_fraction: float
     #: ρ in [0, 1): share of the capacity for the random slice.
     slice_share: float = 0.1
-    #: Review strategy of the top, of `modwatch.statistics.STRATEGIES`.
+    #: Review strategy of the top, of `all_review_scores`.
     strategy: str = "uncertainty"
     #: Of the strategy hybrid, in [0, 1]: share of the capacity for the most toxic comments.
     toxic_share: float = 0.5
@@ -70,7 +70,8 @@ class RoutingPolicy:
         _reject(
             not 0 < self.review_fraction <= 1, "review_fraction", self.review_fraction, "(0, 1]"
         )
-        _reject(self.strategy not in STRATEGIES, "strategy", self.strategy, str(STRATEGIES))
+        known = tuple(all_review_scores())
+        _reject(self.strategy not in known, "strategy", self.strategy, str(known))
         _reject(self.strata < 1, "strata", self.strata, "[1, ∞)")
         _reject(self.minimum < 1, "minimum", self.minimum, "[1, ∞)")
         given = {self.false_negative_cost, self.false_positive_cost}

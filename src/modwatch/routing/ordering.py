@@ -1,6 +1,7 @@
 """The order in which a day's decisions are reviewed."""
 
 import datetime
+from collections.abc import Collection, Mapping
 from typing import TypedDict
 
 import numpy as np
@@ -8,14 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.common.errors import SettingsError
 from modwatch.data.duplicates import repeated
 from modwatch.data.lake.day_scores import DayScores, attribute_codes
 from modwatch.data.lake.delta import Lake
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.ranking import slots
-from modwatch.statistics.collaboration.review_strategies import Costs, review_scores
-from modwatch.statistics.recalibration import Calibration
+from modwatch.statistics.collaboration.review_strategies import Costs, review_score, review_scores
+from modwatch.statistics.recalibration import Recalibration
 
 #: Comments whose texts are compared at first, as a multiple of the capacity.
 _COMPARED = 3
@@ -25,6 +27,8 @@ class ReviewInputs(TypedDict):
     """Arguments of `review_scores`."""
 
     calibrated: Floats | None
+    given_variance: Floats | None
+    columns: Mapping[str, NDArray[np.float32]]
     costs: Costs
 
 
@@ -33,9 +37,14 @@ def deployed_scores(
     day: datetime.date,
     scores: DayScores,
     policy: RoutingPolicy,
-    recalibration: Calibration | None,
+    recalibration: Recalibration,
 ) -> Floats:
-    """Return the review scores (N,) of a day by the policy, with copies as they are."""
+    """Return the review scores (N,) of a day by the policy, with copies as they are.
+
+    Raises:
+        SettingsError: the strategy needs a column that the scores of the day do not have.
+    """
+    check_columns(policy.strategy, scores.columns, scores.model_version)
     return review_scores(
         scores.prob,
         policy.strategy,
@@ -43,6 +52,21 @@ def deployed_scores(
         toxic_share=policy.toxic_share,
         **review_inputs(lake, day, scores, policy, recalibration),
     )
+
+
+def check_columns(strategy: str, columns: Collection[str], version: str) -> None:
+    """Raise SettingsError if the review score needs a column that a model does not return.
+
+    >>> check_columns("model_variance", ["prob"], "3")
+    Traceback (most recent call last):
+    modwatch.common.errors.SettingsError: MODWATCH_STRATEGY=model_variance needs the column \
+model_variance, which version 3 does not return; set another strategy, or score by a model with it
+    """
+    if missing := set(review_score(strategy).needs) - set(columns):
+        raise SettingsError(
+            f"MODWATCH_STRATEGY={strategy} needs the column {min(missing)}, which version {version}"
+            " does not return; set another strategy, or score by a model with it"
+        )
 
 
 def copies_of(
@@ -90,9 +114,9 @@ def review_inputs(
     day: datetime.date,
     scores: DayScores,
     policy: RoutingPolicy,
-    recalibration: Calibration | None,
+    recalibration: Recalibration,
 ) -> ReviewInputs:
-    """Return the recalibrated scores (N,) of a day, and what its errors cost.
+    """Return the recalibrated scores (N,) of a day, its columns, and what its errors cost.
 
     Costs are those of the policy, else those for which the model's threshold is the best one;
     without a threshold both errors cost the same.
@@ -104,8 +128,11 @@ def review_inputs(
     factor = _platform_costs(lake, day, scores, policy) if policy.platform_costs else 1.0
     if policy.cost_by_views:
         factor = factor * _views(lake, day, scores)
+    calibrated, given_variance = recalibration.probabilities(scores.prob, scores.columns)
     return {
-        "calibrated": (None if recalibration is None else recalibration.probability(scores.prob)),
+        "calibrated": calibrated,
+        "given_variance": given_variance,
+        "columns": scores.columns,
         "costs": (missed * factor, alarmed * factor),
     }
 

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,8 @@ from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, COPIES, ROUTE
 from modwatch.review.queue.items import NewItem
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing, RoutingPolicy
-from modwatch.statistics.recalibration import Calibration
+from modwatch.statistics.collaboration.review_strategies import review_score
+from modwatch.statistics.recalibration import Recalibration
 from modwatch.statistics.sampling import random_keys
 
 #: The second and the third person.
@@ -58,14 +59,15 @@ def sampling_keys(
     return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
-def scores_digest(scores: DayScores, keys: NDArray[np.uint64]) -> str:
+def scores_digest(scores: DayScores, keys: NDArray[np.uint64], columns: Sequence[str] = ()) -> str:
     """Return a hash of a day's scores and decisions that does not depend on their order.
 
-    `keys` (N,) stand for the ids: the smallest come first.
+    `keys` (N,) stand for the ids: the smallest come first. `columns` of the model are hashed, too.
     """
     order = np.argsort(keys, kind="stable")
     digest = hashlib.sha256()
-    for column in (keys, scores.prob, scores.flagged):
+    hashed: list[NDArray[Any]] = [keys, scores.prob, scores.flagged]
+    for column in (*hashed, *(scores.columns[name] for name in columns)):
         digest.update(column[order].tobytes())
     return digest.hexdigest()
 
@@ -76,17 +78,20 @@ def design_rows(
     policy: RoutingPolicy,
     routing: Routing,
     keys: NDArray[np.uint64],
-    recalibration: Calibration | None = None,
+    recalibration: Recalibration,
 ) -> pa.RecordBatch:
     """Return the day's sampling design as rows of ROUTING_DESIGN."""
+    by_score, by_variance = recalibration.by_score, recalibration.by_variance
+    coefficients = None if by_variance is None else by_variance.coefficients
     frame = routing.strata.assign(
         dt=day,
         model_version=scores.model_version,
         strategy=policy.strategy,
         review_fraction=policy.review_fraction,
-        intercept=np.nan if recalibration is None else recalibration.intercept,
-        slope=np.nan if recalibration is None else recalibration.slope,
-        scores_digest=scores_digest(scores, keys),
+        intercept=np.nan if by_score is None else by_score.intercept,
+        slope=np.nan if by_score is None else by_score.slope,
+        by_variance=pd.Series([coefficients] * len(routing.strata), dtype=object),
+        scores_digest=scores_digest(scores, keys, review_score(policy.strategy).needs),
     )
     return as_batch(frame, ROUTING_DESIGN)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import Field, IPvAnyNetwork, SecretStr, model_validator
+from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -162,10 +162,9 @@ class Settings(BaseSettings):
         description="Compile the encoder with TorchInductor: on CUDA, or in fp32 on a CPU, which "
         "needs a C++ compiler",
     )
-    strategy: Literal["uncertainty", "predictive_variance", "toxicity", "hybrid", "cost"] = Field(
+    strategy: str = Field(
         "uncertainty",
-        description="Review strategy: `uncertainty` (of the decision), `predictive_variance` (the "
-        "paper's p(1−p)), `toxicity`, `hybrid` (toxicity and uncertainty), or `cost` (of errors)",
+        description="Review strategy: the name of a review score of docs/metrics.md",
     )
     false_negative_cost: float | None = Field(
         None,
@@ -398,6 +397,15 @@ class Settings(BaseSettings):
                 "the end"
             )
         return self
+
+    @field_validator("strategy")
+    @classmethod
+    def _strategy_is_known(cls, strategy: str) -> str:
+        # Not imported for the default: it takes a second.
+        from modwatch.statistics.collaboration.review_strategies import review_score  # noqa: PLC0415
+
+        review_score(strategy)  # MetricInputError is a ValueError
+        return strategy
 
     @model_validator(mode="after")
     def _what_is_read_is_kept(self) -> "Settings":

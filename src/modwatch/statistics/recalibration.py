@@ -6,10 +6,11 @@ their logarithm. Two numbers undo both, and keep the order of the scores. They d
 are worth most, what a plan may expect and which decisions are reviewed first, never an estimate.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
 from modwatch.common.errors import DesignError, MetricInputError
@@ -32,6 +33,10 @@ _SLOPE, _SLOPE_DEVIATION, _MOST_SLOPE = 0.7, 0.5, 3.0
 #: Standard deviations of the intercept, and of the slope from 1, before labels tell that a score is
 #: off; and the χ² with two degrees of freedom from which they tell it, at 1 %.
 _OFF, _TELLING = (1.0, 0.5), 9.21
+
+#: Standard deviations of the effects of the model variance on the logit and on its slope, before
+#: labels tell of any.
+_BY_VARIANCE = (2.0, 2.0)
 
 #: Classes of the logit by which the mean of many scores is computed.
 _CLASSES = 2048
@@ -68,6 +73,56 @@ class Calibration:
         if (self.intercept, self.slope) == (0.0, 1.0):
             return values
         return np.asarray(special.expit(self.intercept + self.slope * _logit(values)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarianceCalibration:
+    """The probability of a positive given the model variance, too.
+
+    logit p = intercept + slope · l + (shift + tilt · l) · v, with l the logit of the score s and
+    v = variance / (s(1−s)), the part in [0, 1] of the label's variance that the weights explain.
+    MetricInputError for numbers that are not finite.
+
+    >>> unsure = VarianceCalibration(coefficients=(0.0, 1.0, 0.0, -1.0))
+    >>> unsure.probability([0.1, 0.1], [0.0, 0.045]).round(2).tolist()
+    [0.1, 0.25]
+    """
+
+    #: Intercept, slope, shift and tilt.
+    coefficients: tuple[float, float, float, float]
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.coefficients).all():
+            raise MetricInputError("A calibration needs finite numbers.")
+
+    def probability(self, score: ArrayLike, variance: ArrayLike) -> Floats:
+        """Return the probability (n,) of a positive from scores and model variances (n,)."""
+        intercept, *effects = self.coefficients
+        parts = zip(effects, _by_variance(score, variance), strict=True)
+        return np.asarray(special.expit(intercept + sum(a * part for a, part in parts)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recalibration:
+    """What the labels of a window ask for; None: the score alone.
+
+    >>> Recalibration().probabilities(np.array([0.2]), {})
+    (None, None)
+    """
+
+    by_score: Calibration | None = None
+    by_variance: VarianceCalibration | None = None
+
+    def probabilities(
+        self, score: ArrayLike, columns: Mapping[str, NDArray[np.floating]]
+    ) -> tuple[Floats | None, Floats | None]:
+        """Return `calibrated` and `given_variance` of `review_scores`, for n comments."""
+        variance = columns.get("model_variance")
+        given = None
+        if self.by_variance is not None and variance is not None:
+            given = self.by_variance.probability(score, variance)
+        calibrated = None if self.by_score is None else self.by_score.probability(score)
+        return calibrated, given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,27 +237,82 @@ def shown_off(score: ArrayLike, toxic: ArrayLike) -> Calibration | None:
     """
     logit, share = _logit(shares("score", score)), shares("toxic", toxic)
     arguments.same_length(score=logit, toxic=share)
-
-    def unlikely(at: Floats) -> tuple[float, Floats]:
-        chance = at[0] + at[1] * logit
-        pull = (at - [0.0, 1.0]) / _OFF
-        error = special.expit(chance) - share
-        surprise = float((np.logaddexp(0, chance) - share * chance).sum() + pull @ pull / 2)
-        return surprise, np.array([error.sum(), error @ logit]) + pull / _OFF
-
-    identity = np.array([0.0, 1.0])
-    found = optimize.minimize(
-        unlikely, identity, jac=True, method="L-BFGS-B", bounds=[(None, None), (0, _MOST_SLOPE)]
-    )
-    if 2 * (unlikely(identity)[0] - found.fun) <= _TELLING:
+    found, gain = _fitted([logit], share, _OFF)
+    if gain <= _TELLING:
         return None
     return Calibration(
-        intercept=float(found.x[0]),
-        slope=float(found.x[1]),
+        intercept=found[0],
+        slope=found[1],
         source="labels of the window",
         labels=int(share.size),
         positives=int(np.round(share.sum())),
     )
+
+
+def shown_by_variance(
+    score: ArrayLike, variance: ArrayLike, toxic: ArrayLike
+) -> VarianceCalibration | None:
+    """Return how labels depend on the model variance; None if they do not tell that they do.
+
+    As `shown_off`, which this must explain better at 1 % (likelihood ratio).
+
+    Args:
+        score: (m,) in [0, 1].
+        variance: (m,) Var p under the posterior of the model's weights.
+        toxic: (m,) in [0, 1], the label or the probability that it is toxic.
+
+    >>> score, variance = np.full(2000, 0.1), np.repeat([0.0, 0.045], 1000)
+    >>> toxic = np.concatenate([np.tile([0] * 9 + [1], 100), np.tile([0, 0, 0, 1], 250)])
+    >>> found = shown_by_variance(score, variance, toxic)
+    >>> found.probability([0.1, 0.1], [0.0, 0.045]).round(1).tolist()
+    [0.1, 0.2]
+    >>> shown_by_variance(score, np.zeros(2000), toxic) is None
+    True
+    """
+    parts, share = _by_variance(score, variance), shares("toxic", toxic)
+    arguments.same_length(score=parts[0], toxic=share)
+    alone, by_score = _fitted(parts[:1], share, _OFF)
+    found, gain = _fitted(parts, share, (*_OFF, *_BY_VARIANCE), start=alone)
+    if gain - by_score <= _TELLING:
+        return None
+    return VarianceCalibration(coefficients=(found[0], found[1], found[2], found[3]))
+
+
+def _by_variance(score: ArrayLike, variance: ArrayLike) -> list[Floats]:
+    """Return l, v and v·l, each (n,), of `VarianceCalibration`."""
+    values = np.clip(shares("score", score), _NEAREST, 1 - _NEAREST)
+    spread = arguments.column("variance", variance)
+    arguments.same_length(score=values, variance=spread)
+    logit = _logit(values)
+    part = np.clip(spread / (values * (1 - values)), 0.0, 1.0)
+    return [logit, part, part * logit]
+
+
+def _fitted(
+    parts: Sequence[Floats], share: Floats, deviations: Sequence[float], start: Sequence[float] = ()
+) -> tuple[list[float], float]:
+    """Return intercept and coefficients of the parts (m,), and twice the gain in log-likelihood.
+
+    A logistic regression of the shares (m,) that is pulled to (0, 1, 0, …), the score as it is, by
+    normal priors. The gain is over that.
+    """
+    identity = np.array([0.0, 1.0, *(0.0 for _ in parts[1:])])
+
+    def unlikely(at: Floats) -> tuple[float, Floats]:
+        chance = at[0] + at[1] * parts[0]
+        for weight, part in zip(at[2:], parts[1:], strict=True):
+            chance = chance + weight * part
+        pull = (at - identity) / deviations
+        error = special.expit(chance) - share
+        surprise = float((np.logaddexp(0, chance) - share * chance).sum() + pull @ pull / 2)
+        return surprise, np.array([error.sum(), *(error @ part for part in parts)]) + (
+            pull / deviations
+        )
+
+    first = np.array([*start, *identity[len(start) :]])
+    bounds = [(None, None), (0, _MOST_SLOPE), *((None, None) for _ in parts[1:])]
+    found = optimize.minimize(unlikely, first, jac=True, method="L-BFGS-B", bounds=bounds)
+    return [float(value) for value in found.x], 2 * (unlikely(identity)[0] - float(found.fun))
 
 
 def _population(score: ArrayLike, counts: ArrayLike) -> tuple[Floats, Ints]:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from modwatch.common import charts
 from modwatch.common.html import render_html
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
+from modwatch.statistics.collaboration.review_strategies import style
 from modwatch_lab.benchmark import paper, summary
 from modwatch_lab.benchmark.evaluation import FINDING_FRACTIONS
 
@@ -315,14 +316,14 @@ def _panel(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
                 and row["mean"] is not None
             ]
             if points:
-                line = charts.strategy_style(strategy)[1]
+                line = style(strategy)[1]
                 look: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker}
                 look |= {"markersize": 4, "linewidth": 1.3, "alpha": 0.85}
                 axes.plot(*zip(*points, strict=True), **look)
         if any(row["method"] == method for row in rows):
             axes.plot([], [], color=colour, marker=marker, label=paper.METHOD_TITLES[method])
     for strategy in ("uncertainty", "toxicity"):
-        line = charts.strategy_style(strategy)[1]
+        line = style(strategy)[1]
         axes.plot([], [], color="black", linestyle=line, label=f"review by {strategy}")
     # No label where there is no room.
     labels = ["" if alpha == 0.15 else f"{alpha:g}" for alpha in REVIEW_FRACTIONS]

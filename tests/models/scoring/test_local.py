@@ -32,7 +32,7 @@ def scorer(scoring_artifact):
 
 
 def columns(predictions: Predictions) -> np.ndarray:
-    return predictions.columns[:3]
+    return predictions.values[[0, 2, 3]]
 
 
 def mixed(n: int, seed: int = 0) -> list[str]:
@@ -75,7 +75,7 @@ def test_predictions_are_float32_in_range(scorer):
         assert np.isfinite(column).all()
         assert (column >= 0).all()
     assert (predictions.prob <= 1).all()
-    assert (predictions.model_variance <= 0.25).all()
+    assert (predictions.further["model_variance"] <= 0.25).all()
 
 
 def test_same_texts_same_bits(scorer, scoring_artifact):

@@ -86,8 +86,8 @@ def test_what_is_not_read_has_the_highest_uncertainty(scorer, monkeypatch):
 def test_the_three_numbers_are_of_one_passage(scorer):
     text = f"{words(60)} fizzlewit {words(60, 1)}"
     ((passages, _),) = encoder.encode_passages(scorer.tokenizer, [text], max_length=32)
-    each = scorer._predict(passages).columns
-    found = scorer.score([text]).columns
+    each = scorer._predict(passages).values
+    found = scorer.score([text]).values
     assert np.abs(found - each[:, [each[0].argmax()]]).max() < 1e-6
 
 
@@ -96,7 +96,7 @@ def test_short_texts_are_scored_as_before(scorer, corpus):
     texts = list(dict.fromkeys(corpus[0]))
     ids = encoder.encode(scorer.tokenizer, texts, max_length=10**6)
     assert max(map(len, ids)) <= 32
-    assert np.array_equal(scorer.score(texts).columns, scorer._predict(ids).columns)
+    assert np.array_equal(scorer.score(texts).values, scorer._predict(ids).values)
 
 
 @given(
@@ -110,13 +110,13 @@ def test_invisible_characters_never_change_a_score(scorer, text, signs):
     spread = text
     for position, sign in signs:
         spread = spread[:position] + sign + spread[position:]
-    assert np.array_equal(scorer.score([text]).columns, scorer.score([spread]).columns)
+    assert np.array_equal(scorer.score([text]).values, scorer.score([spread]).values)
 
 
 def test_soft_hyphens_flag_no_harmless_text(scorer):
     texts = [words(8, seed) for seed in range(40)]
     hidden = ["\xad".join(text) for text in texts]
-    assert np.array_equal(scorer.score(texts).columns, scorer.score(hidden).columns)
+    assert np.array_equal(scorer.score(texts).values, scorer.score(hidden).values)
 
 
 def test_the_model_card_and_the_facts_count_truncated_texts(corpus, tiny_recipe, tmp_path):

@@ -49,8 +49,8 @@ def test_modwatch_s_own_server(registry):
         assert scorer.model_version == "1"
         found = scorer.score(TEXTS)
         assert found.prob.tolist() == expected(TEXTS)
-        assert found.model_variance.tolist() == pytest.approx(found.prob / 10)
-        assert found.mutual_information.tolist() == pytest.approx(found.prob / 5)
+        assert found.further["model_variance"].tolist() == pytest.approx(found.prob / 10)
+        assert found.further["mutual_information"].tolist() == pytest.approx(found.prob / 5)
         assert scorer.threshold == THRESHOLD
         assert scorer.score([]).prob.tolist() == []
 
@@ -173,8 +173,7 @@ def test_anybody_s_server_is_a_deterministic_scorer():
         assert scorer.threshold == 0.2
         found = scorer.score(TEXTS)
     assert found.prob.tolist() == pytest.approx([len(text) / 100 for text in TEXTS])
-    assert not found.model_variance.any()
-    assert not found.mutual_information.any()
+    assert not found.further
     assert {path for path in script.asked if "infer" in path} == {
         "POST /v2/models/hate/versions/4/infer"
     }
@@ -196,7 +195,7 @@ def test_a_server_says_which_comments_were_cut():
         found = scorer.score(["a", "bc"])
     assert found.cut.tolist() == [False, True]
     assert found.uncertainty[1] == 0.25
-    assert not found.model_variance.any()
+    assert not found.further
 
 
 def test_a_server_gets_no_invisible_characters():

@@ -3,6 +3,7 @@
 import threading
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,9 +24,10 @@ def split(texts: Sequence[str]) -> Passages:
 
 def lengths(ids: Ids) -> Predictions:
     value = np.array([len(id) for id in ids], np.float32)
-    return Predictions(
-        prob=value, model_variance=value + 1, mutual_information=value + 2, cut=value < 0
-    )
+    return Predictions.of(value, {"first": value + 1, "second": value + 2})
+
+
+scored = partial(score_in_windows, names=("prob", "cut", "first", "second"))
 
 
 @given(texts=st.lists(st.text(alphabet="ab", max_size=3), max_size=20), window=st.integers(1, 25))
@@ -38,10 +40,10 @@ def test_order_and_equal_texts(texts, window):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "WINDOW", window)
-        found = score_in_windows(texts, tokenize=split, predict=predict)
+        found = scored(texts, tokenize=split, predict=predict)
     assert found.prob.tolist() == [len(text) for text in texts]
-    assert found.model_variance.tolist() == [len(text) + 1 for text in texts]
-    assert found.mutual_information.tolist() == [len(text) + 2 for text in texts]
+    assert found.further["first"].tolist() == [len(text) + 1 for text in texts]
+    assert found.further["second"].tolist() == [len(text) + 2 for text in texts]
     assert len(seen) == len(set(texts))
 
 
@@ -58,7 +60,7 @@ def test_the_next_window_is_tokenised_while_the_model_predicts(monkeypatch):
         assert following not in begun or begun[following].wait(timeout=30)
         return lengths(ids)
 
-    assert score_in_windows("abc", tokenize=tokenize, predict=predict).prob.tolist() == [1, 1, 1]
+    assert scored("abc", tokenize=tokenize, predict=predict).prob.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("fails", ["tokenize", "predict"])
@@ -70,7 +72,7 @@ def test_a_failure_is_raised(fails, monkeypatch):
 
     steps = {"tokenize": split, "predict": lengths} | {fails: fail}
     with pytest.raises(ValueError, match="it failed"):
-        score_in_windows(["a", "b", "c"], **steps)  # type: ignore[arg-type]
+        scored(["a", "b", "c"], **steps)  # type: ignore[arg-type]
 
 
 def test_two_windows_at_most_are_in_memory(monkeypatch):
@@ -81,7 +83,7 @@ def test_two_windows_at_most_are_in_memory(monkeypatch):
         return [([[*range(1_000, 3_000)]], False) for _ in texts]  # 72 kB each
 
     tracemalloc.start()
-    score_in_windows(texts, tokenize=tokenize, predict=lengths)
+    scored(texts, tokenize=tokenize, predict=lengths)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4_000_000  # all windows: 29 MB
@@ -95,9 +97,10 @@ def test_a_text_has_the_prediction_of_its_most_toxic_passage(texts, window):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scorer, "WINDOW", window)
-        found = score_in_windows(texts, tokenize=split, predict=predict)
+        found = scored(texts, tokenize=split, predict=predict)
     longest = [max(map(len, text.split("."))) for text in texts]
-    assert found.columns[:3].tolist() == [[n + more for n in longest] for more in range(3)]
+    rows = found.values[[0, 2, 3]]
+    assert rows.tolist() == [[n + more for n in longest] for more in range(3)]
     assert found.cut.tolist() == [text.endswith("!") for text in texts]
     assert (found.uncertainty[found.cut] == 0.25).all()
 
@@ -109,7 +112,7 @@ def test_long_texts_change_no_batch_of_the_others():
         batches.append(ids)
         return lengths(ids)
 
-    score_in_windows(["ab", "a.b.c", "b"], tokenize=split, predict=predict)
+    scored(["ab", "a.b.c", "b"], tokenize=split, predict=predict)
     assert [len(ids) for ids in batches] == [2, 3]
 
 

@@ -59,8 +59,8 @@ def test_requests_share_a_batch_and_get_their_own_texts_back():
         assert found[0].prob.tolist() == lengths(["first"])
         for texts, item in zip(requests, found[1:], strict=True):
             assert item.prob.tolist() == lengths(texts)
-            assert item.model_variance.tolist() == pytest.approx(item.prob / 10)
-            assert item.mutual_information.tolist() == pytest.approx(item.prob / 5)
+            assert item.further["model_variance"].tolist() == pytest.approx(item.prob / 10)
+            assert item.further["mutual_information"].tolist() == pytest.approx(item.prob / 5)
         assert len(scorer.batches) == 2
         assert batcher.waiting == 0
 

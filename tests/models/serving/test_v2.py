@@ -16,9 +16,8 @@ TEXTS = ["a", "", "two\nlines", "שלום 🙂"]
 
 def predictions(n: int) -> Predictions:
     prob = np.linspace(0, 1, n, dtype=np.float32)
-    return Predictions(
-        prob=prob, model_variance=prob / 8, mutual_information=prob / 2, cut=prob == 1
-    )
+    more = {"model_variance": prob / 8, "mutual_information": prob / 2}
+    return Predictions.of(prob, more, cut=prob == 1)
 
 
 def request(texts: list[str], **changes: object) -> dict[str, object]:
@@ -132,7 +131,8 @@ def test_too_many_texts_are_refused():
 
 
 def answered(content: dict[str, object], n: int = 3) -> tuple[dict[str, object], bytes]:
-    wanted = parse_request(json.dumps(content).encode(), None, most=10)
+    body = json.dumps(content).encode()
+    wanted = parse_request(body, None, most=10, columns=predictions(0).names)
     body, headers = response(wanted, predictions(n), model="toxicity", version="7", threshold=0.25)
     length = int(headers.get(JSON_LENGTH, len(body)))
     return json.loads(body[:length]), body[length:]

@@ -25,7 +25,7 @@ from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics import review_scores
 from modwatch.statistics.label_truth import GivenLabels
 from modwatch.statistics.live.measure import measure_days
-from modwatch.statistics.recalibration import Calibration
+from modwatch.statistics.recalibration import Calibration, Recalibration, VarianceCalibration
 
 DAY = datetime.date(2026, 1, 5)
 NOON = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
@@ -73,7 +73,7 @@ def route(lake: Lake, scores: DayScores, policy: RoutingPolicy = POLICY) -> pa.R
     recent = routing_rows.recent_labels(lake, [DAY])
     routed = routing_rows.routed_rows(DAY, scores, policy, routing, toxic_labels=recent)
     routed = routing_rows.as_routed_before(lake, DAY, routed)
-    design = routing_rows.design_rows(DAY, scores, policy, routing, keys)
+    design = routing_rows.design_rows(DAY, scores, policy, routing, keys, Recalibration())
     lake.replace("routing_design", DAY, [design])
     lake.replace("routed", DAY, [routed])
     return routed
@@ -422,27 +422,27 @@ def test_the_newest_window_of_the_model_before_a_day_recalibrates_it(lake):
         (DAY - one_day, "4", 0.9),
     )
     found = tables.recalibration(lake, DAY, "3")
-    assert found is not None
-    assert (found.intercept, found.slope) == (-1.0, 0.7)
-    assert tables.recalibration(lake, DAY, "5") is None
+    assert found == Recalibration(by_score=Calibration(intercept=-1.0, slope=0.7))
+    assert tables.recalibration(lake, DAY, "5") == Recalibration()
     windows_with(lake, (DAY + one_day, "3", 0.2))
     assert tables.recalibration(lake, DAY, "3") == found
     windows_with(lake, (DAY - one_day, "3", None))  # whose labels contradict nothing
-    assert tables.recalibration(lake, DAY, "3") is None
+    assert tables.recalibration(lake, DAY, "3") == Recalibration()
 
 
 def test_a_day_that_is_routed_again_is_ordered_as_before(lake, scored):
     scores, line = scored(200), Calibration(intercept=-1.0, slope=0.5)
+    known = Recalibration(
+        by_score=line, by_variance=VarianceCalibration(coefficients=(-1.0, 0.5, 0.25, 2.0))
+    )
     keys = routing_rows.sampling_keys(scores, day=DAY, policy=POLICY, salt="salt")
     calibrated = line.probability(scores.prob)
     score = review_scores(scores.prob, flagged=scores.flagged, calibrated=calibrated)
     routing = design_routing(scores.prob, keys, POLICY, flagged=scores.flagged, y_score=score)
     lake.replace("routed", DAY, [routing_rows.routed_rows(DAY, scores, POLICY, routing)])
-    design = routing_rows.design_rows(DAY, scores, POLICY, routing, keys, line)
+    design = routing_rows.design_rows(DAY, scores, POLICY, routing, keys, known)
     lake.replace("routing_design", DAY, [design])
-    found = tables.recalibration(lake, DAY, "3")
-    assert found is not None
-    assert (found.intercept, found.slope) == (line.intercept, line.slope)
+    assert tables.recalibration(lake, DAY, "3") == known
     grouped = tables.grouped_day(lake, DAY, scores, POLICY)
     assert (grouped.stratum[routing.row] == routing.stratum).all()
     assert grouped.labelled.calibrated.tolist() == calibrated.tolist()

@@ -16,6 +16,7 @@ from jinja2 import Environment, StrictUndefined, nodes
 
 from modwatch.review.console import i18n
 from modwatch.review.console.i18n import LANGUAGES, Formats, install, negotiate, translator
+from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
 
 CONSOLE = Path(i18n.__file__).parent
 METHODS = [
@@ -49,6 +50,9 @@ def extracted() -> dict[Key, set[str]]:
     for file, _, message, _, context in extract_from_dir(CONSOLE, METHODS, OPTIONS):
         singular, plural = message if isinstance(message, tuple) else (message, None)
         found.setdefault((context, singular, plural), set()).add(file)
+    for score in REVIEW_SCORES.values():
+        for message in (score.reason, score.explanation):
+            found.setdefault((None, message, None), set()).add("review_strategies.py")
     return found
 
 

@@ -1,7 +1,7 @@
 """The published scores of a day, as arrays, and the origin of their model."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.schemas import SCORES
+from modwatch.statistics.collaboration.review_strategies import score_columns
 
 #: The feature of a model's reference that names its origin, if that must be known.
 ORIGIN = "origin"
@@ -36,6 +38,8 @@ class DayScores:
     flagged: NDArray[np.bool_]
     #: (N,) whether the model read only a part of the comment.
     cut: NDArray[np.bool_]
+    #: (N,) further columns of the model that review scores need, as far as it has them.
+    columns: Mapping[str, NDArray[np.float32]]
     #: The model's, which flags prob > threshold; None where the source brought the decisions, and
     #: 0.5 without scores.
     threshold: float | None
@@ -55,7 +59,8 @@ class DayScores:
 
 def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> DayScores:
     """Return the published scores of `day` by the model with this role, champion or challenger."""
-    columns = ["comment_id", "prob", "flagged", "cut"]
+    further = [name for name in score_columns() if name in SCORES.names]
+    columns = ["comment_id", "prob", "flagged", "cut", *further]
     rows = lake.table("scores", day, columns=columns, role=role)
     model = ["threshold", "model_version"]
     heads = (
@@ -68,6 +73,9 @@ def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> Day
         prob=rows.column("prob").to_numpy(),
         flagged=rows.column("flagged").to_numpy(),
         cut=rows.column("cut").to_numpy(),
+        columns={
+            name: rows.column(name).to_numpy() for name in further if not rows[name].null_count
+        },
         **first,
     )
 

@@ -130,6 +130,7 @@ ROUTING_DESIGN = _table(
     *_required(pa.float64(), "review_fraction"),
     # By which the logits of the scores were recalibrated for their order; missing if they were not.
     *_columns(pa.float64(), "intercept", "slope"),
+    ("by_variance", pa.list_(pa.float64())),  # `VarianceCalibration.coefficients`; likewise
     *_required(pa.int32(), "stratum"),
     *_columns(pa.float64(), "lower", "upper"),
     *_columns(pa.bool_(), "flagged"),

@@ -1,6 +1,6 @@
 """Scorers of models that Modwatch did not train: Hugging Face classifiers, MLflow pyfuncs.
 
-They are deterministic: the model variance is 0, and p(1−p) is the whole uncertainty.
+They are deterministic, unless a pyfunc returns further columns that a review score needs.
 """
 
 import json
@@ -27,11 +27,14 @@ from modwatch.models.scoring.classes import positive_class
 from modwatch.models.scoring.local import Precision
 from modwatch.models.scoring.scorer import (
     DEFAULT_THRESHOLD,
+    PLAIN,
     Ids,
     LabelsCheck,
     Predictions,
+    check_finite,
     score_in_windows,
 )
+from modwatch.statistics.collaboration.review_strategies import score_columns
 
 #: What a model scores when it is opened.
 _PROBE = (
@@ -91,6 +94,7 @@ class HuggingFaceScorer:
                 folder, trust_remote_code=False, use_safetensors=True, local_files_only=True
             )
         self._model = exact = model.float().eval().to(self._device)
+        self.columns = PLAIN
         names = [name for _, name in sorted(exact.config.id2label.items())]
         several = exact.config.num_labels > 1
         self._toxic = (
@@ -120,7 +124,7 @@ class HuggingFaceScorer:
         parts = [self._probabilities(batch) for batch in on_device(batches, self._device)]
         prob = np.zeros(len(ids), np.float32)
         prob[np.concatenate(order)] = torch.cat(parts).cpu().numpy()  # once, not for every batch
-        return Predictions.certain(prob)
+        return Predictions.of(prob)
 
     def _probabilities(self, batch: Batch) -> Tensor:
         """Return the probabilities (N,) of a batch, on the device."""
@@ -138,7 +142,8 @@ class PyfuncScorer:
     `text` if it takes no list, and returns one probability for each: an array (N,) or (N, 1), a
     frame with one column, or one with a column prob, probability, toxicity, score or prediction.
     Of several classes, as columns of a frame or of the `predict_proba` of scikit-learn, it is that
-    of `classes.positive_class`. Loading it runs its code.
+    of `classes.positive_class`. Columns of a frame that review scores need, such as
+    `model_variance`, are returned, too. Loading it runs its code.
     """
 
     def __init__(
@@ -174,6 +179,8 @@ class PyfuncScorer:
         if self._classes is not None and called == "predict":
             raise self._returns_labels()
         self._labels = LabelsCheck()
+        #: `PLAIN`, and those of its frame that review scores need.
+        self.columns: tuple[str, ...] = ()
         self.score(_PROBE)
 
     def score(self, texts: Sequence[str]) -> Predictions:
@@ -184,8 +191,10 @@ class PyfuncScorer:
                 labels so far: the probabilities 0 and 1, and no other.
         """
         if not texts:
-            return Predictions.certain(np.zeros(0, np.float32))
-        found = self._probabilities(self._predict([visible(text) for text in texts]))
+            none = np.zeros((len(self.columns), 0), np.float32)
+            return Predictions(names=self.columns, values=none)
+        result = self._predict([visible(text) for text in texts])
+        found = self._probabilities(result)
         if found is None or found.shape != (len(texts),):
             raise ModelError(
                 f"version {self.model_version} must return one probability for each text: an "
@@ -199,7 +208,12 @@ class PyfuncScorer:
             )
         if self._labels.only(found):
             raise self._returns_labels()
-        return Predictions.certain(found.astype(np.float32))
+        predictions = Predictions.of(found, _further(result))
+        self.columns = self.columns or predictions.names
+        if predictions.names != self.columns:
+            raise ModelError(f"version {self.model_version} returns other columns for some texts")
+        check_finite(predictions.names, predictions.values, f"version {self.model_version}")
+        return predictions
 
     def _returns_labels(self) -> ModelError:
         return ModelError(
@@ -245,6 +259,14 @@ class PyfuncScorer:
 
     def _positive(self, classes: Sequence[Any]) -> int:
         return positive_class(classes, self._stated, model_version=self.model_version)
+
+
+def _further(result: Any) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a pyfunc's frame that review scores need; NaN where it is no number."""
+    if not isinstance(result, pd.DataFrame):
+        return {}
+    there = [name for name in score_columns() if name in result]
+    return {name: pd.to_numeric(result[name], errors="coerce").to_numpy(float) for name in there}
 
 
 def is_classifier(folder: Path) -> bool:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -16,7 +15,7 @@ from modwatch.models.artifact import load
 from modwatch.models.devices import BatchLimits, LastingLimits, device_of, has_bf16
 from modwatch.models.encoder import encode_passages
 from modwatch.models.posterior import LogitPosterior
-from modwatch.models.scoring.scorer import Ids, Predictions, score_in_windows
+from modwatch.models.scoring.scorer import SPREADS, Ids, Predictions, score_in_windows
 
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -37,8 +36,7 @@ class LocalScorer:
     Comments are scored in batches of similar length, equal ones once; long ones have the score of
     their most toxic passage. The batching changes a
     probability by rounding only (≤ 1e-6 in fp32), and the same list gives exactly the same scores.
-    Except for the four numbers per text that are returned, memory does not grow with the number of
-    texts.
+    Except for the numbers that are returned, memory does not grow with the number of texts.
     """
 
     #: Two threads may score: one tokenizes while the other predicts.
@@ -85,6 +83,7 @@ class LocalScorer:
         self.tokenizer, self.max_length = model.tokenizer, model.recipe.max_length
         self.calibration, self.threshold = model.calibration, model.threshold
         self.digest = model.digest
+        self.columns = model.recipe.columns
 
     @property
     def limits(self) -> BatchLimits:
@@ -97,7 +96,7 @@ class LocalScorer:
         Where memory runs out, batches are halved. Raises ModelError when one comment does not fit.
         """
         tokenize = partial(encode_passages, self.tokenizer, max_length=self.max_length)
-        return score_in_windows(texts, tokenize=tokenize, predict=self._predict)
+        return score_in_windows(texts, tokenize=tokenize, predict=self._predict, names=self.columns)
 
     def _predict(self, ids: Ids) -> Predictions:
         def run(limits: BatchLimits) -> LogitPosterior:
@@ -107,9 +106,9 @@ class LocalScorer:
             posterior = self._limits.run(run, work="scoring", device=self.predictor.device)
             self.subwords += sum(map(len, ids))
         moments = posterior.moments(self.calibration)
-        whole = np.zeros_like(moments.prob)
-        columns = moments.prob, moments.variance, moments.mutual_information, whole
-        return Predictions.from_columns(np.stack(columns))
+        spreads = moments.variance, moments.mutual_information
+        known = dict(zip(SPREADS, spreads, strict=True))
+        return Predictions.of(moments.prob, {name: known[name] for name in self.columns[2:]})
 
 
 def _limits(encoder: PreTrainedModel, device: torch.device) -> BatchLimits:

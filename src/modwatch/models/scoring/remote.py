@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
 from modwatch.common.text import visible
-from modwatch.models.scoring.scorer import DEFAULT_THRESHOLD, LabelsCheck, Predictions
+from modwatch.models.scoring.scorer import (
+    DEFAULT_THRESHOLD,
+    PLAIN,
+    LabelsCheck,
+    Predictions,
+    check_finite,
+)
+from modwatch.statistics.collaboration.review_strategies import score_columns
 
 #: What a model is called on a server that knows no versions.
 _NO_VERSION = "1"
@@ -46,8 +53,8 @@ class _Tensors:
     """Names of the tensors of a model."""
 
     text: str
-    #: That are asked for; each is a row of `Predictions.columns`, the first is the probability.
-    outputs: dict[str, int]
+    #: By column of the predictions, that are asked for.
+    outputs: dict[str, str]
 
 
 class RemoteScorer:
@@ -57,9 +64,9 @@ class RemoteScorer:
     (429), fails (5xx) or cannot be reached, and not when it is refused (other 4xx).
 
     The model of the server has one input of texts (BYTES) and an output with the probability, of
-    shape (N,), (N, 1) or (N, 2): called `prob`, or the only one of floating-point numbers. Without
-    the outputs `model_variance` and `mutual_information` the model is taken as deterministic, and
-    without `cut` its comments as read to the end. No invisible characters are sent.
+    shape (N,), (N, 1) or (N, 2): called `prob`, or the only one of floating-point numbers. Further
+    outputs are read where a review score needs a column of their name, such as `model_variance`.
+    Without `cut`, comments are taken as read to the end. No invisible characters are sent.
     """
 
     def __init__(
@@ -117,6 +124,7 @@ class RemoteScorer:
         except BaseException:
             self.close()
             raise
+        self.columns = tuple(dict.fromkeys((*PLAIN, *self._tensors.outputs)))
         #: As the registry or the server calls it; "1" on a server that knows no versions.
         self.model_version = model_version
 
@@ -137,34 +145,34 @@ class RemoteScorer:
             ModelError: the server refuses a request, fails for longer than the patience, answers
                 with another version, or returns no probability for each text, or only 0 and 1.
         """
-        columns = np.zeros((4, len(texts)), np.float32)
+        values = np.zeros((len(self.columns), len(texts)), np.float32)
         texts = [visible(text) for text in texts]
         parts = list(_parts(texts))
         self._gave_up.clear()
         with ThreadPoolExecutor(self._concurrency) as pool:
             try:
                 found = pool.map(self._infer, (texts[rows] for rows in parts))
-                for rows, values in zip(parts, found, strict=True):
-                    columns[:, rows] = values
+                for rows, part in zip(parts, found, strict=True):
+                    values[:, rows] = part
             except BaseException:
                 self._gave_up.set()  # the other requests need no further attempt
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        if self._labels.only(columns[0]):
+        if self._labels.only(values[0]):
             raise ModelError(
                 f"{self._url} returns labels, 0 and 1, which cannot order comments for review; let "
                 "it serve probabilities, such as the output predict_proba of scikit-learn"
             )
-        return Predictions.from_columns(columns)
+        return Predictions(names=self.columns, values=values)
 
     def _infer(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the columns (4, n) of the predictions."""
+        """Return the values (K, n) of the predictions."""
         names = self._tensors
         content = {
             "inputs": [
                 {"name": names.text, "datatype": "BYTES", "shape": [len(texts)], "data": [*texts]}
             ],
-            "outputs": [{"name": name} for name in names.outputs],
+            "outputs": [{"name": name} for name in names.outputs.values()],
         }
         answer = self._asked("POST", f"{self._model}/infer", json=content)
         version = answer.get("model_version")
@@ -178,16 +186,18 @@ class RemoteScorer:
         threshold = parameters.get("threshold") if isinstance(parameters, dict) else None
         if not self._fixed_threshold and isinstance(threshold, int | float) and 0 <= threshold <= 1:
             self.threshold = float(threshold)
-        found = np.zeros((4, len(texts)), np.float32)
+        found = np.zeros((len(self.columns), len(texts)), np.float32)
         given = _by_name(answer.get("outputs"))
-        for name, row in names.outputs.items():
-            found[row] = self._column(given.get(name, {}), name, len(texts))
+        for row, column in enumerate(self.columns):
+            if name := names.outputs.get(column):
+                found[row] = self._column(given.get(name, {}), name, len(texts))
         prob = found[0]
-        if not (np.isfinite(found).all() and (prob >= 0).all() and (prob <= 1).all()):
+        if not ((prob >= 0) & (prob <= 1)).all():  # NaN fails, too
             raise ModelError(
                 f"{self._url} returns values outside [0, 1]; it must return the probability that a "
                 "comment is toxic"
             )
+        check_finite(self.columns, found, self._url)
         return found
 
     def _column(self, tensor: Mapping[str, Any], name: str, rows: int) -> NDArray[np.float64]:
@@ -259,11 +269,10 @@ def _tensors(metadata: Mapping[str, Any], url: str) -> _Tensors:
             f"floating-point numbers; it has {', '.join(inputs) or 'none'} and "
             f"{', '.join(outputs) or 'none'}"
         )
-    asked = {(named or floats)[0]: 0}
-    if {"model_variance", "mutual_information"} <= set(floats):
-        asked |= {"model_variance": 1, "mutual_information": 2}
+    asked = {"prob": (named or floats)[0]}
     if outputs.get("cut") == "BOOL":
-        asked |= {"cut": 3}
+        asked["cut"] = "cut"
+    asked |= {name: name for name in score_columns() if name in floats}
     return _Tensors(text=texts[0], outputs=asked)
 
 

@@ -1,13 +1,16 @@
 """The interface between the daily pipeline and a model, in process or on a server."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from modwatch.common.errors import ModelError
 
 Ids = Sequence[Sequence[int]]
 #: The passages of each text, at least one, and whether its end was cut.
@@ -21,58 +24,84 @@ CHARACTERS = 512 * WINDOW
 #: Of a model that says no other.
 DEFAULT_THRESHOLD = 0.5
 
+#: Columns that all models return: the probability, and whether only a part was read.
+PLAIN = ("prob", "cut")
+#: Those of a model with a posterior of its weights, float32 ≥ 0: Var_W p(y=1|x,W), and I(y; W|x) in
+#: nats.
+SPREADS = ("model_variance", "mutual_information")
+
+_NOTHING: Mapping[str, NDArray[np.floating]] = MappingProxyType({})
+
 #: The values of labels, and how many texts it takes to call them that.
 _LABELS, _FEWEST = {0.0, 1.0}, 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """Predictions for N comments, in the order of the request.
+    """Predictions for N comments, in the order of the request: named columns.
 
     Source: Kivlichan et al. (2021), section 3.
+
+    >>> found = Predictions.of(np.array([0.5, 1.0]), {"model_variance": np.array([0.1, 0.0])})
+    >>> found.names, found.uncertainty.tolist()
+    (('prob', 'cut', 'model_variance'), [0.25, 0.0])
     """
 
-    #: (N,) float32 in [0, 1]: posterior mean of p(y=1|x).
-    prob: NDArray[np.float32]
-    #: (N,) float32 ≥ 0: Var_W p(y=1|x,W); 0 for a deterministic model.
-    model_variance: NDArray[np.float32]
-    #: (N,) float32 ≥ 0, nats: I(y; W|x); 0 for a deterministic model.
-    mutual_information: NDArray[np.float32]
-    #: (N,) whether the model read only a part of the comment.
-    cut: NDArray[np.bool_]
+    #: `PLAIN`, and what else the model returns, such as `SPREADS`.
+    names: tuple[str, ...]
+    #: (K, N) float32, finite: the columns of these names.
+    values: NDArray[np.float32]
 
     @classmethod
-    def from_columns(cls, columns: NDArray[np.floating]) -> "Predictions":
-        """Return the predictions with these columns (4, N), in the order of the fields."""
-        prob, variance, information, cut = np.asarray(columns, np.float32)
-        return cls(prob=prob, model_variance=variance, mutual_information=information, cut=cut > 0)
-
-    @classmethod
-    def certain(cls, prob: NDArray[np.float32]) -> "Predictions":
-        """Return the predictions of a deterministic model with probabilities (N,)."""
-        zero = np.zeros_like(prob)
-        return cls.from_columns(np.stack([prob, zero, zero, zero]))
+    def of(
+        cls,
+        prob: NDArray[np.floating],
+        more: Mapping[str, NDArray[np.floating]] = _NOTHING,
+        *,
+        cut: NDArray[np.bool_] | None = None,
+    ) -> "Predictions":
+        """Return predictions from columns (N,); by default every comment was read to its end."""
+        cuts = np.zeros(len(prob)) if cut is None else cut
+        values = np.stack([prob, cuts, *more.values()]).astype(np.float32)
+        return cls(names=(*PLAIN, *more), values=values)
 
     @property
-    def columns(self) -> NDArray[np.float32]:
-        """(4, N) float32: the fields."""
-        return np.stack([self.prob, self.model_variance, self.mutual_information, self.cut])
+    def prob(self) -> NDArray[np.float32]:
+        """(N,) float32 in [0, 1]: posterior mean of p(y=1|x)."""
+        return np.asarray(self.values[0])
+
+    @property
+    def cut(self) -> NDArray[np.bool_]:
+        """(N,) whether the model read only a part of the comment."""
+        return np.asarray(self.values[1] > 0)
+
+    @property
+    def further(self) -> dict[str, NDArray[np.float32]]:
+        """The columns (N,) besides `PLAIN`."""
+        return dict(zip(self.names[2:], self.values[2:], strict=True))
 
     @property
     def by_name(self) -> dict[str, NDArray[Any]]:
-        """The fields and the uncertainty, as tables have them."""
-        return {"prob": self.prob, "uncertainty": self.uncertainty, **vars(self)}
+        """The columns and the uncertainty, as tables have them."""
+        plain = {"prob": self.prob, "uncertainty": self.uncertainty}
+        return plain | self.further | {"cut": self.cut}
 
     @property
     def uncertainty(self) -> NDArray[np.float32]:
-        """(N,) float32 in [0, 0.25]: p(1−p), Eq. 1 of Kivlichan et al. (2021); 0.25 if cut.
-
-        >>> from dataclasses import replace
-        >>> found = Predictions.certain(np.array([0.5, 1.0], np.float32))
-        >>> found.uncertainty.tolist(), replace(found, cut=~found.cut).uncertainty.tolist()
-        ([0.25, 0.0], [0.25, 0.25])
-        """
+        """(N,) float32 in [0, 0.25]: p(1−p), Eq. 1 of Kivlichan et al. (2021); 0.25 if cut."""
         return np.where(self.cut, np.float32(0.25), self.prob * (1 - self.prob))
+
+
+def check_finite(names: Sequence[str], values: NDArray[np.float32], model: str) -> None:
+    """Raise ModelError, naming `model` and the column, unless all values (K, N) are finite.
+
+    >>> check_finite(["model_variance"], np.array([[np.nan]]), "version 3")
+    Traceback (most recent call last):
+    modwatch.common.errors.ModelError: version 3 returns no finite number in model_variance
+    """
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        raise ModelError(f"{model} returns no finite number in {names[int(np.argmin(finite))]}")
 
 
 class LabelsCheck:
@@ -100,6 +129,11 @@ class Scorer(Protocol):
     """Predicts toxicity. Implementations: `scoring.local` (in process)."""
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of its predictions, `PLAIN` first."""
+        ...
+
+    @property
     def model_version(self) -> str:
         """Version in the model registry, as a string."""
         ...
@@ -119,16 +153,17 @@ def score_in_windows(
     *,
     tokenize: Callable[[Sequence[str]], Passages],
     predict: Callable[[Ids], Predictions],
+    names: tuple[str, ...] = PLAIN,
 ) -> Predictions:
     """Return predictions for `texts`, in their order; equal texts are predicted once.
 
     A text has the prediction of its most toxic passage: one toxic part makes a comment toxic.
-    Except for the four numbers of each text, memory does not grow with the number of texts.
+    Except for the columns `names` of each text, memory does not grow with the number of texts.
 
     Source: MaxP of Dai & Callan (2019); the rule of multiple instances, Dietterich et al. (1997).
 
     >>> def predict(ids):
-    ...     return Predictions.certain(np.array([len(words) / 8 for words in ids], np.float32))
+    ...     return Predictions.of(np.array([len(words) / 8 for words in ids]))
     >>> def split(texts):
     ...     return [([part.split() for part in text.split(".")], False) for text in texts]
     >>> score_in_windows(["a", "a.a b", "a"], tokenize=split, predict=predict).prob.tolist()
@@ -136,26 +171,25 @@ def score_in_windows(
     """
     place: dict[str, int] = {}
     where = np.fromiter((place.setdefault(text, len(place)) for text in texts), np.intp, len(texts))
-    columns = np.zeros((4, len(place)), np.float32)
+    values = np.zeros((len(names), len(place)), np.float32)
     start = 0
     for window in _tokenized(list(place), tokenize):
-        _predict_most_toxic(columns[:, start : start + len(window)], window, predict)
+        _predict_most_toxic(values[:, start : start + len(window)], window, predict)
         start += len(window)
-    return Predictions.from_columns(columns[:, where])
+    return Predictions(names=names, values=values[:, where])
 
 
 def _predict_most_toxic(
-    columns: NDArray[np.float32], window: Passages, predict: Callable[[Ids], Predictions]
+    values: NDArray[np.float32], window: Passages, predict: Callable[[Ids], Predictions]
 ) -> None:
-    """Set the columns (4, n), zeros, of n texts to the predictions of their most toxic passages.
+    """Set the values (K, n), zeros, of n texts to the predictions of their most toxic passages.
 
     Texts of one passage are predicted by themselves, so that no long text changes their batches,
     and thereby their rounding.
     """
     one = [row for row, (passages, _) in enumerate(window) if len(passages) == 1]
     if one:
-        columns[:, one] = predict([window[row][0][0] for row in one]).columns
-    columns[3] = [cut for _, cut in window]
+        values[:, one] = predict([window[row][0][0] for row in one]).values
     several = (
         (row, ids)
         for row, (passages, _) in enumerate(window)
@@ -164,11 +198,12 @@ def _predict_most_toxic(
     )
     while part := list(islice(several, WINDOW)):
         row = np.array([row for row, _ in part])
-        found = predict([ids for _, ids in part]).columns
+        found = predict([ids for _, ids in part]).values
         order = np.lexsort((found[0], row))
         most = order[np.flatnonzero(np.diff(row[order], append=-1))]  # the last of each row
-        most = most[found[0, most] >= columns[0, row[most]]]
-        columns[:3, row[most]] = found[:3, most]
+        most = most[found[0, most] >= values[0, row[most]]]
+        values[:, row[most]] = found[:, most]
+    values[1] = [cut for _, cut in window]
 
 
 def _tokenized(

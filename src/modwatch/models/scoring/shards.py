@@ -184,13 +184,14 @@ def store_shard(
 class ScoresOnce:
     """Scores equal texts of a shard once; satisfies `scoring.scorer.Scorer`.
 
-    It keeps the texts, and four numbers of each.
+    It keeps the texts, and the columns of each.
     """
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
+        self.columns = scorer.columns
         self._place: dict[str, int] = {}
-        self._columns = np.zeros((4, 0), np.float32)
+        self._values = np.zeros((len(self.columns), 0), np.float32)
 
     @property
     def model_version(self) -> str:
@@ -206,10 +207,11 @@ class ScoresOnce:
         """Return predictions for `texts`, in their order."""
         new = list(dict.fromkeys(text for text in texts if text not in self._place))
         if new:
-            columns = self._scorer.score(new).columns
-            self._columns = np.concatenate([self._columns, columns], axis=1)
+            found = self._scorer.score(new).values
+            self._values = np.concatenate([self._values, found], axis=1)
             self._place |= {text: len(self._place) + i for i, text in enumerate(new)}
-        return Predictions.from_columns(self._columns[:, [self._place[text] for text in texts]])
+        at = [self._place[text] for text in texts]
+        return Predictions(names=self.columns, values=self._values[:, at])
 
 
 def score_rows(
@@ -267,6 +269,7 @@ def score_batch(
     """
     rows = batch.num_rows
     columns = {
+        **{name: pa.nulls(rows) for name in SCORES.names},
         "dt": pa.array([day] * rows, pa.date32()),
         "comment_id": batch.column("comment_id"),
         "role": pa.array([role] * rows),
@@ -316,12 +319,12 @@ def own_scores(batch: pa.RecordBatch, *, day: datetime.date) -> pa.RecordBatch:
     """Return the scores that came with a batch of comments, as SCORES.
 
     Flags are taken as they are, decisions as `decided` says. The uncertainty is p(1−p), without
-    model variance and mutual information, as of a deterministic model.
+    further columns, as of a deterministic model.
     """
     prob = pc.fill_null(batch.column("prob"), float("nan")).to_numpy().astype(np.float32)
     return score_batch(
         batch,
-        Predictions.certain(prob),
+        Predictions.of(prob),
         day=day,
         role="champion",
         model_version=batch.column("model_version"),

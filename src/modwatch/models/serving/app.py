@@ -89,15 +89,20 @@ def _add_model(
 
     async def metadata(request: Request) -> Response:
         _named(request, model)
-        await model.get(request.path_params.get("version"))
-        return JSONResponse(v2.metadata(model.name, model.versions))
+        _, batcher = await model.get(request.path_params.get("version"))
+        return JSONResponse(v2.metadata(model.name, model.versions, batcher.scorer.columns))
 
     async def infer(request: Request) -> Response:
         _named(request, model)
         began = time.perf_counter()
         body = await _body(request)
-        wanted = v2.parse_request(body, request.headers.get(v2.JSON_LENGTH), most=MOST_TEXTS)
         version, batcher = await model.get(request.path_params.get("version"))
+        wanted = v2.parse_request(
+            body,
+            request.headers.get(v2.JSON_LENGTH),
+            most=MOST_TEXTS,
+            columns=batcher.scorer.columns,
+        )
         try:
             found = await _while_connected(request, batcher.score(wanted.texts))
         except OverloadedError as exc:

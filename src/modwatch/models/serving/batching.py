@@ -6,10 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from modwatch.models.scoring.scorer import Predictions, Scorer
 
@@ -42,14 +41,11 @@ class _Job:
     """The texts of a request."""
 
     texts: Sequence[str]
-    done: "asyncio.Future[NDArray[np.float32]]"
-    columns: NDArray[np.float32] = field(init=False)
+    done: "asyncio.Future[Predictions]"
+    found: Predictions
     #: Texts that were taken, and those that were scored.
     taken: int = 0
     scored: int = 0
-
-    def __post_init__(self) -> None:
-        self.columns = np.zeros((4, len(self.texts)), np.float32)
 
 
 class Batcher:
@@ -103,14 +99,16 @@ class Batcher:
         too_long = self._characters + characters > self._most_characters
         if self.waiting and (too_many or too_long):
             raise OverloadedError(self._seconds_of_waiting())
-        job = _Job(texts, asyncio.get_running_loop().create_future())
+        names = self.scorer.columns
+        found = Predictions(names=names, values=np.zeros((len(names), len(texts)), np.float32))
         if not texts:
-            return Predictions.from_columns(job.columns)
+            return found
+        job = _Job(texts, asyncio.get_running_loop().create_future(), found)
         self._jobs.append(job)
         self.waiting += len(texts)
         self._characters += characters
         asyncio.get_running_loop().call_soon(self._go_on)  # after what arrives at the same time
-        return Predictions.from_columns(await job.done)
+        return await job.done
 
     async def close(self) -> None:
         """Wait for the requests that were accepted."""
@@ -189,11 +187,11 @@ def _size(texts: Sequence[str]) -> int:
 
 
 def _hand_out(pieces: list[tuple[_Job, slice]], found: Predictions) -> None:
-    columns, start = found.columns, 0
+    start = 0
     for job, rows in pieces:
         count = rows.stop - rows.start
-        job.columns[:, rows] = columns[:, start : start + count]
+        job.found.values[:, rows] = found.values[:, start : start + count]
         start += count
         job.scored += count
         if job.scored == len(job.texts) and not job.done.done():
-            job.done.set_result(job.columns)
+            job.done.set_result(job.found)

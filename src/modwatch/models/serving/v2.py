@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modwatch.models.scoring.scorer import Predictions
+from modwatch.models.scoring.scorer import PLAIN, Predictions
 
 #: Header with the length of the JSON before binary tensors.
 JSON_LENGTH = "Inference-Header-Content-Length"
@@ -22,12 +22,6 @@ _MOST_DIGITS = 12  # of that length; Python reads no number of thousands of digi
 
 #: The one input.
 INPUT = {"name": "text", "datatype": "BYTES", "shape": [-1]}
-#: The outputs, in the order of a response that names none.
-_NUMBERS = ("prob", "uncertainty", "model_variance", "mutual_information")
-_DATATYPES = dict.fromkeys(_NUMBERS, "FP32") | {"cut": "BOOL"}
-OUTPUTS = tuple(
-    {"name": name, "datatype": kind, "shape": [-1]} for name, kind in _DATATYPES.items()
-)
 EXTENSIONS = ("binary_tensor_data", "classification")
 #: The classes of `prob`, the toxic one last.
 _CLASSES = "0:not toxic", "1:toxic"
@@ -59,13 +53,28 @@ class InferRequest:
     classes: int
 
 
-def parse_request(body: bytes, json_length: str | None, *, most: int) -> InferRequest:
+def datatypes(columns: Sequence[str]) -> dict[str, str]:
+    """Return the outputs of a model whose predictions have these columns, with their datatypes.
+
+    In the order of a response to a request that names none.
+
+    >>> datatypes(("prob", "cut", "model_variance"))
+    {'prob': 'FP32', 'uncertainty': 'FP32', 'model_variance': 'FP32', 'cut': 'BOOL'}
+    """
+    names = ("prob", "uncertainty", *(name for name in columns if name not in PLAIN))
+    return dict.fromkeys(names, "FP32") | {"cut": "BOOL"}
+
+
+def parse_request(
+    body: bytes, json_length: str | None, *, most: int, columns: Sequence[str] = PLAIN
+) -> InferRequest:
     """Return the request in a body.
 
     Args:
         body: of the HTTP request.
         json_length: header `JSON_LENGTH`; None: all of the body is JSON.
         most: texts of a request.
+        columns: of the model's predictions.
 
     Raises:
         RequestError: it is no request, or has too many texts.
@@ -87,7 +96,7 @@ def parse_request(body: bytes, json_length: str | None, *, most: int) -> InferRe
     identifier = given.get("id")
     if identifier is not None and not isinstance(identifier, str):
         raise RequestError("`id` must be a string")
-    outputs, classes = _outputs(given)
+    outputs, classes = _outputs(given, [*datatypes(columns)])
     return InferRequest(
         texts=_texts(inputs[0], binary, most), id=identifier, outputs=outputs, classes=classes
     )
@@ -98,9 +107,9 @@ def response(
 ) -> tuple[bytes, dict[str, str]]:
     """Return body and headers of a response; `threshold` is among its parameters."""
     tensors, parts = [], []
+    columns, kinds = found.by_name, datatypes(found.names)
     for name, binary in request.outputs.items():
-        values: NDArray[Any] = getattr(found, name)
-        kind = _DATATYPES[name]
+        values, kind = columns[name], kinds[name]
         if name == "prob" and request.classes:
             values, kind = _classified(values, request.classes), "BYTES"
         tensor: dict[str, Any] = {"name": name, "datatype": kind, "shape": [*values.shape]}
@@ -125,14 +134,20 @@ def response(
     return header + b"".join(parts), headers
 
 
-def metadata(model: str, versions: Sequence[str]) -> dict[str, Any]:
-    """Return the metadata of a model, `versions` with the current one last."""
+def metadata(model: str, versions: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata of a model, `versions` with the current one last.
+
+    `columns` are those of its predictions.
+    """
     return {
         "name": model,
         "versions": list(versions),
         "platform": "modwatch",
         "inputs": [INPUT],
-        "outputs": list(OUTPUTS),
+        "outputs": [
+            {"name": name, "datatype": kind, "shape": [-1]}
+            for name, kind in datatypes(columns).items()
+        ],
     }
 
 
@@ -225,18 +240,18 @@ def _packed(values: NDArray[Any], kind: str) -> bytes:
     return b"".join(struct.pack("<I", len(text)) + text.encode() for text in values.ravel())
 
 
-def _outputs(given: Mapping[str, Any]) -> tuple[dict[str, bool], int]:
-    """Return the names of the wanted outputs, whether each is binary, and how many classes."""
+def _outputs(given: Mapping[str, Any], known: Sequence[str]) -> tuple[dict[str, bool], int]:
+    """Return which of the known outputs are wanted, whether as binary, and how many classes."""
     everything = _parameters(given).get("binary_data_output") is True
     wanted = given.get("outputs")
     if not wanted:
-        return dict.fromkeys(_DATATYPES, everything), 0
+        return dict.fromkeys(known, everything), 0
     if not isinstance(wanted, list) or not all(isinstance(output, dict) for output in wanted):
         raise RequestError("`outputs` must be a list of objects with a name")
     found, classes = {}, 0
     for output in wanted:
-        if output.get("name") not in _DATATYPES:
-            raise RequestError(f"the outputs are {', '.join(_DATATYPES)}")
+        if output.get("name") not in known:
+            raise RequestError(f"the outputs are {', '.join(known)}")
         parameters, name = _parameters(output), str(output["name"])
         found[name] = parameters.get("binary_data", everything) is True
         count = parameters.get("classification", 0)

@@ -17,6 +17,7 @@ from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.monitoring.measurements.windows import Window
 from modwatch.routing.design import RoutingPolicy
+from modwatch.statistics.collaboration.review_strategies import available
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.paired import ModelDays, Setting, compare_days
 
@@ -52,17 +53,23 @@ class _Pair:
     #: (N,) the challenger's probabilities of the same comments, and its decisions.
     prob: NDArray[np.float32]
     flagged: NDArray[np.bool_]
+    #: (N,) its further columns.
+    columns: Mapping[str, NDArray[np.float32]]
     challenger_version: str
 
 
 def _pair(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> _Pair | None:
-    """Return the day; None if the challenger did not score all that the champion scored."""
+    """Return the day; None if the challenger did not score all that the champion scored.
+
+    Nor where it lacks a column that the review strategy of the day needs.
+    """
     if not lake.count("scores", day, role="challenger"):
         return None
     champion, challenger = day_scores(lake, day), day_scores(lake, day, role="challenger")
     ids = challenger.comment_id.combine_chunks()
     place = pc.index_in(champion.comment_id.combine_chunks(), ids)
-    if place.null_count:
+    strategy, _ = tables.deployed(lake, day)
+    if place.null_count or strategy not in available([*challenger.columns]):
         return None
     at = place.to_numpy(zero_copy_only=False)
     return _Pair(
@@ -70,6 +77,7 @@ def _pair(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> _Pair | None
         champion_version=champion.model_version,
         prob=challenger.prob[at],
         flagged=challenger.flagged[at],
+        columns={name: column[at] for name, column in challenger.columns.items()},
         challenger_version=challenger.model_version,
     )
 
@@ -84,7 +92,9 @@ def _compared(
     table = compare_days(
         champion,
         champion.scored_by(
-            [pair.prob for pair in pairs.values()], [pair.flagged for pair in pairs.values()]
+            [pair.prob for pair in pairs.values()],
+            [pair.flagged for pair in pairs.values()],
+            columns=[pair.columns for pair in pairs.values()],
         ),
         Setting(
             review_fraction=fraction,

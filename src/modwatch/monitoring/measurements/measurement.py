@@ -16,14 +16,14 @@ from modwatch.monitoring.measurements.windows import Window, windows
 from modwatch.routing.design import RoutingPolicy
 from modwatch.routing.label_plan import plan_labels
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
-from modwatch.statistics.collaboration.review_strategies import STRATEGIES
+from modwatch.statistics.collaboration.review_strategies import all_review_scores, available
 from modwatch.statistics.intervals import mid_p
 from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
 from modwatch.statistics.live.assumption_checks import assumption_checks
 from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import Measured, reliability_estimates
-from modwatch.statistics.recalibration import shown_off
+from modwatch.statistics.recalibration import shown_by_variance, shown_off
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +35,8 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     """Measure one day by itself, with what earlier labels show, and keep its labels for later."""
     digest = tables.labels_digest(lake, day)  # before the labels: newer ones are measured again
     strategy, fraction = tables.deployed(lake, day)
-    strategies = tuple(dict.fromkeys(("uncertainty", "toxicity", policy.strategy, strategy)))
     labelled = _labelled(lake, [day], policy)
+    strategies = ("uncertainty", "toxicity", policy.strategy, strategy)
     measured = _measured(lake, labelled, [day], policy)
     lake.replace("label_counts", day, [tables.label_counts(day, measured.sample.given)])
     table = _table(measured, policy, strategies=strategies, fraction=fraction)
@@ -55,7 +55,9 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     strategy, fraction = tables.deployed(lake, window.last)
     measured = _measured(lake, labelled, window.days, policy)
     groups = calibration_groups(lake, window.days, labelled)
-    table = _table(measured, policy, strategies=STRATEGIES, fraction=fraction, groups=groups)
+    compared = (name for name, score in all_review_scores().items() if score.compared)
+    strategies = (*compared, policy.strategy, strategy)
+    table = _table(measured, policy, strategies=strategies, fraction=fraction, groups=groups)
     errors = label_error_table(
         measured, review_fraction=fraction, strategy=strategy, toxic_share=policy.toxic_share
     )
@@ -74,13 +76,19 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
 
 
 def _recalibration(measured: Measured) -> pd.DataFrame:
-    """Return the line of the true logit over that of the scores, where labels show them off."""
-    found = shown_off(measured.sample.prob, measured.toxic)
-    if found is None:
-        return pd.DataFrame()
-    values = zip(tables.RECALIBRATION, (found.intercept, found.slope), strict=True)
-    every = {"n": found.labels, "effective_n": float(found.labels), "status": "ok", "reason": ""}
-    return pd.DataFrame([{"metric": name, "value": value, **every} for name, value in values])
+    """Return the line of the true logit over that of the scores, where labels show them off.
+
+    And how it depends on the model variance, where labels show that.
+    """
+    sample, toxic, values = measured.sample, measured.toxic, dict[str, float]()
+    if (found := shown_off(sample.prob, toxic)) is not None:
+        values |= zip(tables.RECALIBRATION, (found.intercept, found.slope), strict=True)
+    variance = sample.columns.get("model_variance")
+    if variance is not None and (given := shown_by_variance(sample.prob, variance, toxic)):
+        values |= zip(tables.BY_VARIANCE, given.coefficients, strict=True)
+    n = toxic.size
+    every = {"n": n, "effective_n": float(n), "status": "ok", "reason": ""}
+    return pd.DataFrame([{"metric": name, "value": at, **every} for name, at in values.items()])
 
 
 def error_evidence(
@@ -148,10 +156,12 @@ def _table(
     """Return every metric of some days.
 
     `fraction` is the review fraction that they were routed with; the policy's may be another now.
+    Strategies whose columns the model does not return are left out.
     """
+    known = available([*measured.sample.columns])
     return measured.table(
         review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
-        strategies=strategies,
+        strategies=[name for name in dict.fromkeys(strategies) if name in known],
         threshold=0.5,
         toxic_share=policy.toxic_share,
         groups=groups,

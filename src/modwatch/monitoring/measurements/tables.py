@@ -25,15 +25,17 @@ from modwatch.routing.ordering import review_inputs, stored_copies
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, KnownErrors
 from modwatch.statistics.live.group_estimates import GroupedDay
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
-from modwatch.statistics.recalibration import Calibration
+from modwatch.statistics.recalibration import Calibration, Recalibration, VarianceCalibration
 
 #: Labels of a day that the test of dependent confirmations takes.
 MOST_PAIRS = 3_000
 #: Days before a window whose labels tell P(toxic | score).
 HISTORY = 46
 
-#: Metrics of a window whose labels show that the scores are off: the line of the true logit.
+#: Metrics of a window whose labels show that the scores are off: the line of the true logit, and
+#: the coefficients of `VarianceCalibration`.
 RECALIBRATION = ("recalibration_intercept", "recalibration_slope")
+BY_VARIANCE = tuple(f"variance_{name}" for name in ("intercept", "slope", "shift", "tilt"))
 
 #: Logits of scores are rounded to this, and scores nearer to 0 or 1 count as this near.
 _ROUNDED, _NEAREST = 0.05, 1e-12
@@ -216,8 +218,8 @@ def deployed(lake: Lake, day: datetime.date) -> tuple[str, float]:
     return str(design.column(0)[0]), float(design.column(1)[0])
 
 
-def recalibration(lake: Lake, day: datetime.date, version: str) -> Calibration | None:
-    """Return how the order of a day's scores is recalibrated; None if labels do not ask for it.
+def recalibration(lake: Lake, day: datetime.date, version: str) -> Recalibration:
+    """Return how the order of a day's scores is recalibrated, as far as labels ask for it.
 
     As the day was routed before; else by the newest window before it that the version scored.
     """
@@ -226,10 +228,12 @@ def recalibration(lake: Lake, day: datetime.date, version: str) -> Calibration |
     windows = (last for last in reversed(lake.days("window_measurements")) if last < day)
     newest = next((last for last in windows if _version(lake, last) == version), None)
     if newest is None:
-        return None
+        return Recalibration()
     rows = lake.table("window_measurements", newest, columns=["metric", "value"]).to_pylist()
     found = {row["metric"]: row["value"] for row in rows}
-    return _calibration(*map(found.get, RECALIBRATION))
+    by_variance = [found.get(name) for name in BY_VARIANCE]
+    intercept, slope = map(found.get, RECALIBRATION)
+    return _recalibration(intercept, slope, by_variance)
 
 
 def _version(lake: Lake, day: datetime.date) -> str | None:
@@ -238,16 +242,22 @@ def _version(lake: Lake, day: datetime.date) -> str | None:
     return versions[0].as_py() if len(versions) else None
 
 
-def _routed_by(design: pa.Table) -> Calibration | None:
+def _routed_by(design: pa.Table) -> Recalibration:
     """Return by what the scores of a day were recalibrated when it was routed."""
     first = design.slice(0, 1).to_pylist()
-    return _calibration(first[0]["intercept"], first[0]["slope"]) if first else None
+    names = ("intercept", "slope", "by_variance")
+    return _recalibration(*(first[0][name] for name in names)) if first else Recalibration()
 
 
-def _calibration(intercept: float | None, slope: float | None) -> Calibration | None:
-    if intercept is None or slope is None:
-        return None
-    return Calibration(intercept=intercept, slope=slope)
+def _recalibration(
+    intercept: float | None, slope: float | None, by_variance: Sequence[float | None] | None
+) -> Recalibration:
+    by_score = given = None
+    if intercept is not None and slope is not None:
+        by_score = Calibration(intercept=intercept, slope=slope)
+    if by_variance is not None and (known := [one for one in by_variance if one is not None]):
+        given = VarianceCalibration(coefficients=(known[0], known[1], known[2], known[3]))
+    return Recalibration(by_score=by_score, by_variance=given)
 
 
 def labels_digest(lake: Lake, day: datetime.date) -> str:

@@ -13,6 +13,7 @@ from modwatch.common import charts
 from modwatch.common.text import metric_title
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import known
+from modwatch.statistics.collaboration.review_strategies import style
 from modwatch.statistics.estimate import SIGNIFICANT
 
 #: Metrics that depend on the review fraction, a panel each, with the label of the axis.
@@ -87,7 +88,7 @@ def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -
 
 
 def _curve(axes: Axes, strategy: str, curve: pd.DataFrame) -> None:
-    colour, line, marker = charts.strategy_style(strategy)
+    colour, line, marker = style(strategy)
     x = curve["alpha"].to_numpy(dtype=np.float64) * charts.ASIDE.get(strategy, 1.0)
     look = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5, "elinewidth": 1}
     charts.error_bars(axes, x, curve, label=strategy, **look)
@@ -119,7 +120,7 @@ def _key_panel(axes: Axes, measurements: pd.DataFrame, day: Day) -> None:
     """Draw the legend and the sample sizes in place of a sixth panel."""
     axes.axis("off")
     for strategy in measurements["strategy"].dropna().unique():
-        colour, line, marker = charts.strategy_style(strategy)
+        colour, line, marker = style(strategy)
         label = f"review by {strategy}"
         axes.plot([], [], color=colour, linestyle=line, marker=marker, label=label)
     deployed = f"deployed: {day.strategy}, {100 * day.review_fraction:g} %"
@@ -186,7 +187,7 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
 
 
 def _cost_curve(axes: Axes, strategy: str, metric: str, curve: pd.DataFrame, cost: str) -> None:
-    colour, line, marker = charts.strategy_style(strategy)
+    colour, line, marker = style(strategy)
     x, value, low, high = (
         curve[name].to_numpy(dtype=np.float64, na_value=np.nan)
         for name in (cost, metric, f"{metric}_low", f"{metric}_high")

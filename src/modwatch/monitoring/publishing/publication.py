@@ -132,7 +132,7 @@ def measured_day(lake: Lake, content: DayContent) -> Day:
     columns = ["flagged", "model_variance", "model_version"]
     scores = lake.table("scores", day, columns=columns, role="champion")
     design = lake.table("routing_design", day, columns=["strategy", "review_fraction"])
-    varies = bool(scores.column("model_variance").to_numpy().any())
+    varies = bool(pc.any(pc.greater(scores.column("model_variance"), 0)).as_py())
     landed = lake.count("landed", day)
     counted = Day(
         day=day,

@@ -18,6 +18,7 @@ from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE,
 from modwatch.review.console.text_rendering import excerpt, fold, mark_invisible
 from modwatch.review.people.accounts import ACCOUNT, Moderator
 from modwatch.review.people.sessions import rotate_session
+from modwatch.statistics.collaboration.review_strategies import all_review_scores
 
 #: Path, name, and scopes: a person needs one of them.
 NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -158,11 +159,7 @@ DISPLAY_NAMES: Mapping[str, str] = {
     "withdrawn": N_("withdrawn"),
     "closed": N_("dismissed"),
     # Why an item was sent.
-    "uncertainty": N_("uncertain"),
-    "predictive_variance": N_("uncertain"),
-    "cost": N_("costly if wrong"),
-    "toxicity": N_("likely toxic"),
-    "hybrid": N_("uncertain or likely toxic"),
+    **{name: score.reason for name, score in all_review_scores().items()},
     "random_slice": N_("random sample"),
     "retest": N_("retest"),
     "gold": N_("gold comment"),

@@ -44,6 +44,7 @@ from modwatch.review.queue.deciding import UNDOABLE
 from modwatch.review.queue.items import Lease
 from modwatch.review.queue.metrics import ShownCounts
 from modwatch.review.tables import review_item
+from modwatch.statistics.collaboration.review_strategies import all_review_scores
 
 
 class RememberedLease(RequestSchema):
@@ -99,14 +100,6 @@ def lease_again(session: Session, remembered: RememberedLease) -> Lease | None:
         return None
 
 
-_REASONS = {
-    "uncertainty": N_("The model's decision about this comment is uncertain."),
-    "predictive_variance": N_("The model is uncertain about this comment."),
-    "cost": N_("A wrong decision about this comment would be costly."),
-    "toxicity": N_("The model ranks this comment among the most toxic of the day."),
-    "hybrid": N_("The model finds this comment toxic or is uncertain."),
-}
-
 #: Least p(1-p), and the views for not toxic and for toxic; 0.21 is p between 0.3 and 0.7.
 _VIEWS = (
     (
@@ -152,10 +145,11 @@ def explain_routing(engine: Engine, item_id: int) -> RoutingExplanation | None:
     query = select(item.reason, item.prob, item.uncertainty).where(*of_one)
     with engine.connect() as connection:
         row = connection.execute(query).one_or_none()
-    if row is None or row.reason not in _REASONS:
+    score = None if row is None else all_review_scores().get(row.reason)
+    if row is None or score is None:
         return None
     view = model_view(row.prob, row.uncertainty)
-    return RoutingExplanation(reason=_REASONS[row.reason], view=view, prob=row.prob)
+    return RoutingExplanation(reason=score.explanation, view=view, prob=row.prob)
 
 
 def model_view(prob: float, uncertainty: float) -> str:

@@ -16,6 +16,10 @@ from sqlalchemy.dialects.postgresql import insert
 from modwatch.review.queue.items import NewItem
 from modwatch.review.tables import lane
 from modwatch.settings.file import read_toml, validated
+from modwatch.statistics.collaboration.review_strategies import all_review_scores
+
+#: Turns of each review score.
+_TURNS = 6
 
 #: The queue of all items to which no rule gives another.
 GENERAL = "general"
@@ -159,6 +163,9 @@ def load_lanes(path: Path | None = None) -> Lanes:
         SettingsError: the file does not exist, is not TOML, or has an invalid value.
     """
     content = tomllib.loads(Path(__file__).with_name("lanes.toml").read_text(encoding="utf-8"))
+    scores = all_review_scores().values()
+    by_score = {score.name: {"hours": score.hours, "turns": _TURNS} for score in scores}
+    content["reason"] = by_score | content["reason"]
     if path is not None:
         content = _merged(content, read_toml(path, "MODWATCH_QUEUE_RULES"))
     return validated(Lanes, content, f"MODWATCH_QUEUE_RULES, {path}")

@@ -1,7 +1,8 @@
 """Two models on the same labelled comments: differences with intervals, and what they mean."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Literal
 
@@ -14,7 +15,7 @@ from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import oc_auroc
 from modwatch.statistics.collaboration.model_metrics import accuracy, auprc, calibration_auprc
-from modwatch.statistics.collaboration.review_strategies import review_scores
+from modwatch.statistics.collaboration.review_strategies import Columns, available, review_scores
 from modwatch.statistics.decisions import is_flagged
 
 Verdict = Literal["better", "not worse", "worse", "unclear"]
@@ -33,6 +34,8 @@ class ScoredByModel:
     prob: ArrayLike
     #: The model flags prob > threshold.
     threshold: float
+    #: (n,) further columns that review scores need, as far as the model has them.
+    columns: Columns = field(default_factory=dict)
 
 
 #: Name of a metric, and its value for n weights; None where it is not defined.
@@ -134,7 +137,10 @@ def _metrics(
 ) -> Iterator[_Metric]:
     """Yield the metrics of one model."""
     y, p, _ = arguments.rows(y_true, model.prob, None, None)
-    score = review_scores(p, strategy, threshold=model.threshold, toxic_share=toxic_share)
+    by_strategy = partial(review_scores, p, strategy, threshold=model.threshold)
+    score = None
+    if strategy in available([*model.columns]):
+        score = by_strategy(toxic_share=toxic_share, columns=model.columns)
     yield "average_precision", lambda w: auprc(y, p, sample_weight=w, interpolation="step")
     yield "accuracy", lambda w: accuracy(y, p, sample_weight=w, threshold=model.threshold)
     yield (
@@ -143,7 +149,11 @@ def _metrics(
     )
     yield (
         "oc_auroc",
-        lambda w: oc_auroc(y, p, score, review_fraction=fraction, sample_weight=w),
+        lambda w: (
+            None
+            if score is None
+            else oc_auroc(y, p, score, review_fraction=fraction, sample_weight=w)
+        ),
     )
     if groups is None:
         return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,9 +58,12 @@ class LabelledDay:
     sample: NDArray[np.integer]
     #: (N,) the automated decisions; None if they are prob > threshold.
     flagged: NDArray[np.bool_] | None = None
-    #: (N,) in [0, 1] and the costs, by which review scores order the comments; see `review_scores`.
+    #: (N,) in [0, 1], costs, and columns (N,) of the model, by which review scores order the
+    #: comments; see `review_scores`.
     calibrated: NDArray[np.floating] | None = None
+    given_variance: NDArray[np.floating] | None = None
     costs: Costs | None = None
+    columns: Mapping[str, NDArray[np.floating]] = field(default_factory=dict)
     #: (N,) comments that repeat another one: they are reviewed last. None: there are none.
     copies: NDArray[np.bool_] | None = None
     #: Further labels of labelled comments, by people with the same error rates; None if `label` is
@@ -129,6 +133,8 @@ class LabelledDay:
             threshold=threshold,
             flagged=self.flagged,
             calibrated=self.calibrated,
+            given_variance=self.given_variance,
+            columns=self.columns,
             costs=self.costs,
             toxic_share=toxic_share,
         )

@@ -9,6 +9,7 @@ precise than either estimate.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,16 +53,20 @@ class ModelDays:
         prob: Sequence[NDArray[np.floating]],
         flagged: Sequence[NDArray[np.bool_]] | None = None,
         *,
+        columns: Sequence[Mapping[str, NDArray[np.floating]]] | None = None,
         threshold: float = 0.5,
     ) -> "ModelDays":
         """Return the same days and labels with the probabilities, (N,) a day, of another model.
 
-        `flagged` (N,) a day are its decisions, where they are not prob > threshold.
+        `flagged` (N,) a day are its decisions, where they are not prob > threshold; `columns` its
+        further columns, where they are not those of the days.
         """
         decisions = [None] * len(prob) if flagged is None else flagged
+        further = [day.columns for day in self.days] if columns is None else columns
+        plain: dict[str, Any] = {"calibrated": None, "given_variance": None}
         days = [
-            replace(day, prob=scores, flagged=decided, calibrated=None)
-            for day, scores, decided in zip(self.days, prob, decisions, strict=True)
+            replace(day, prob=scores, flagged=decided, columns=more, **plain)
+            for day, scores, decided, more in zip(self.days, prob, decisions, further, strict=True)
         ]
         return ModelDays(days=days, threshold=threshold)
 

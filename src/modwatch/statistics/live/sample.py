@@ -60,6 +60,12 @@ class Sample:
         rows = [row for row, _ in found]
         self.prob = _join([day.prob[row] for day, row in zip(days, rows, strict=True)])
         self.label = _join([day.label[row] for day, row in zip(days, rows, strict=True)])
+        names = set.intersection(*(set(day.columns) for day in days)) if days else set()
+        #: (m,) further columns of the model, as far as all days have them.
+        self.columns = {
+            name: _join([day.columns[name][row] for day, row in zip(days, rows, strict=True)])
+            for name in sorted(names)
+        }
         stratum = [day.stratum[row] for day, row in zip(days, rows, strict=True)]
         #: (m,) whether the row is in the top.
         self.top = _join([part == 0 for part in stratum]).astype(bool)
