@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from modwatch.statistics.collaboration import review_strategies
+from modwatch.statistics.live import figures
+
 DOCS = Path(__file__).parents[2] / "docs"
 #: The page that explains each package.
 PAGES = {
@@ -40,3 +43,9 @@ def test_every_public_function_is_explained(package):
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#:]+)\)", TEXT[page]):
         assert (DOCS / link).exists(), f"{link}: mend docs/{page}"
+
+
+def test_the_tables_of_figures_and_review_scores_are_those_of_the_registries():
+    page = TEXT["metrics.md"]
+    assert figures.table() in page, "replace it by the output of `statistics.live.figures.table()`"
+    assert review_strategies.table() in page, "replace it by that of `review_strategies.table()`"

@@ -8,7 +8,6 @@ import pytest
 from mlflow import MlflowClient
 
 from installation import MONDAY, TO_THE_QUEUE, known_labels
-from modwatch.common.text import metric_title
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
@@ -18,6 +17,7 @@ from modwatch.review.queue.deciding import decide
 from modwatch.review.queue.leases import lease
 from modwatch.statistics.collaboration.what_if import OUTCOMES
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
+from modwatch.statistics.live.figures import title_of
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch_lab.simulated import SimulatedModerator
 
@@ -159,7 +159,7 @@ def test_mlflow_and_its_what_if_table_show_the_corrected_figure(resources, headl
         group = "model_window" if metric == "accuracy" else "collaboration_window"
         value = headline.loc[metric, "value"]
         assert run.data.metrics[f"{group}/{metric}"] == pytest.approx(value)
-        assert f"{metric_title(metric)} {value:.3f} (" in run.data.tags["mlflow.note.content"]
+        assert f"{title_of(metric)} {value:.3f} (" in run.data.tags["mlflow.note.content"]
     path = client.download_artifacts(run.info.run_id, "tables/what_if.csv", str(tmp_path))
     choices = pd.read_csv(path)
     (choice,) = choices[choices["deployed"]].to_dict("records")

@@ -1,4 +1,4 @@
-"""Text that people read: invisible characters, cells of CSV files, names of metrics, Markdown.
+"""Text that people read: invisible characters, cells of CSV files, Markdown.
 
 The constants are the only table of characters that are not visible or change the direction of text:
 parts of a character class of a regular expression. Cells of CSV files are escaped with them, so
@@ -174,46 +174,6 @@ def original(cell: str) -> str:
     ('=1+1', 'fine')
     """
     return cell.removeprefix("'")
-
-
-_TITLES = {
-    "oc_accuracy": "OC-Acc",
-    "oc_auroc": "OC-AUROC",
-    "oc_auprc": "OC-AUPRC",
-    "oc_average_precision": "OC-AUPRC",
-    "mean_delta": "Mean δ",
-    "review_efficiency": "Review Efficiency",
-    "review_effectiveness": "Review Effectiveness",
-    "remaining_cost": "Remaining cost",
-    "recalibration_intercept": "recalibration, intercept",
-    "recalibration_slope": "recalibration, slope",
-    "calibration_auroc": "Calibration AUROC",
-    "calibration_auprc": "Calibration AUPRC",
-    "ece": "ECE",
-    "brier": "Brier score",
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-    "accuracy": "Accuracy",
-    "annotator_false_positive_rate": "Moderators' false-positive rate",
-    "annotator_false_negative_rate": "Moderators' false-negative rate",
-    "overturned": "Confirmed labels overturned",
-    "precision_flagged": "Precision of flagged",
-    "recall_flagged": "Recall of flagged",
-    "score_psi": "Score PSI, trailing",
-    "score_psi_fixed": "Score PSI, fixed",
-    "uncertainty_psi": "Uncertainty PSI, trailing",
-    "language_jensen_shannon": "Language Jensen–Shannon",
-    "cbpe_accuracy": "CBPE accuracy",
-}
-
-
-def metric_title(metric: str) -> str:
-    """Return the display name of a metric.
-
-    >>> metric_title("oc_auroc"), metric_title("queue_age")
-    ('OC-AUROC', 'Queue age')
-    """
-    return _TITLES.get(metric, metric.replace("_", " ").capitalize())
 
 
 def markdown_text(text: str) -> str:

@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
-from modwatch.common.text import markdown_table, metric_title
+from modwatch.common.text import markdown_table
 from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
+from modwatch.statistics.live.figures import title_of
 
 _TITLES = {
     "false_positive_rate_gap": "Largest gap of a group's false-positive rate",
@@ -153,4 +154,4 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _title(row: Mapping[str, Any]) -> str:
-    return _TITLES.get(row["metric"], metric_title(row["metric"]))
+    return _TITLES.get(row["metric"], title_of(row["metric"]))

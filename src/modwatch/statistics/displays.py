@@ -90,7 +90,7 @@ class CollaborationCurveDisplay(_Display):
         y_prob: ArrayLike,
         y_score: ArrayLike | None = None,
         *,
-        metric: str = "oc_accuracy",
+        metric: str = collaborative.METRICS[0],
         review_fractions: Sequence[float] = collaborative.REVIEW_FRACTIONS,
         name: str | None = None,
         ax: Axes | None = None,

@@ -51,7 +51,10 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
 def test_areas_are_keys_of_the_window_only(full_tables, facts):
     tables = full_tables(DAY)
     metrics = all_metrics(tables, facts)
-    assert [key for key in metrics if "auroc" in key] == ["collaboration_window/oc_auroc"]
+    assert [key for key in metrics if "auroc" in key] == [
+        *("collaboration_window/oc_auroc", "model_window/auroc"),
+        "model_window/calibration_auroc",
+    ]
     at = (tables.window["strategy"] == "uncertainty") & (tables.window["alpha"] == 0.02)
     row = tables.window[at & (tables.window["metric"] == "oc_auroc")].iloc[0]
     assert metrics["collaboration_window/oc_auroc"] == row["value"]

@@ -10,12 +10,12 @@ from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.day_comparison import Finding
 
 NAMES = (
-    "cbpe_accuracy",
     "cbpe_precision_flagged",
     "cbpe_recall_flagged",
     "cbpe_auroc",
     "cbpe_oc_accuracy",
     "cbpe_review_efficiency",
+    "cbpe_accuracy",
 )
 
 
@@ -34,12 +34,12 @@ def true_figures(label: np.ndarray, prob: np.ndarray, threshold: float = 0.5) ->
     score = review_scores(prob, threshold=threshold)
     at = {"review_fraction": 0.1, "threshold": threshold}
     return [
-        model_metrics.accuracy(label, prob, threshold=threshold),
         model_metrics.precision(label, prob, threshold=threshold),
         model_metrics.recall(label, prob, threshold=threshold),
         model_metrics.auroc(label, prob),
         collaborative.oc_accuracy(label, prob, score, **at),
         collaborative.review_efficiency(label, prob, score, **at),
+        model_metrics.accuracy(label, prob, threshold=threshold),
     ]
 
 

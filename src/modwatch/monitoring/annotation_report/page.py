@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from modwatch.common import charts as style
 from modwatch.common.charts import svg_uri
 from modwatch.common.html import render_html
-from modwatch.common.text import metric_title, neutral_csv
+from modwatch.common.text import neutral_csv
 from modwatch.monitoring.annotation_report.contents import AnnotationReport, GroupingReport
 from modwatch.monitoring.annotation_report.figures import report_figures
 from modwatch.monitoring.annotation_report.table import AnnotationTable
 from modwatch.statistics.divergence.group_agreement import MINIMUM_SHARED
 from modwatch.statistics.estimate import SIGNIFICANT
+from modwatch.statistics.live.figures import title_of
 
 #: Labels that are listed, and characters of a name in a table.
 _MOST_LABELS, _WIDEST = 10, 60
@@ -71,7 +72,7 @@ def rows_section(table: AnnotationTable) -> Section:
     shown = Table(
         caption="Rows of the file",
         columns=("Rows", "Number", "The first"),
-        rows=tuple((metric_title(name), f"{n:,}", first) for name, n, first in account.rows()),
+        rows=tuple((title_of(name), f"{n:,}", first) for name, n, first in account.rows()),
         is_open=True,
     )
     labels, again = account.places["used"], table.annotations.retests.item.size
@@ -186,7 +187,7 @@ def _metrics(table: pd.DataFrame) -> Table:
         "low": "low", "high": "high", "oracle": "majority of the others",
     }  # fmt: skip
     rows = tuple(
-        (metric_title(str(metric)), *(_number(values[name]) for name in titles))
+        (title_of(str(metric)), *(_number(values[name]) for name in titles))
         for metric, values in table.iterrows()
     )
     return Table(
@@ -316,7 +317,7 @@ def _group_tables(grouping: GroupingReport) -> tuple[Table, ...]:
                 rows=tuple(
                     (
                         _short(row["group"]),
-                        metric_title(str(row["metric"])),
+                        title_of(str(row["metric"])),
                         *(_number(row[name]) for name in columns),
                         f"{row['annotators']:.0f}",
                         f"{row['annotations']:,.0f}",

@@ -55,7 +55,7 @@ def metric_values(
     """Return the metric values of the days `first` … `last`, both included.
 
         metric                             from
-        accuracy, oc_accuracy, ece, …      `measurements`, as deployed, by the day's own labels
+        accuracy, ece, …: `FIGURES`        `measurements`, as deployed, by the day's own labels
         window_accuracy, …                 `window_measurements`, the same over the trailing window
         group_…_difference                 `comment_groups`, by attribute and group
         dependent_confirmations            `assumption_checks`: sets that agree too often, by kind

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from modwatch.common.errors import SettingsError
 from modwatch.settings.file import read_toml, validated
+from modwatch.statistics.live.figures import keys
 
 Severity = Literal["info", "warning", "critical"]
 
@@ -21,7 +22,7 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 Compared = Literal["value", "low", "high", "insufficient"]
 
 #: The metrics that are the size of a change of level, by the metric whose level it is.
-LEVEL_CHANGES = {"accuracy": "accuracy_change", "oc_accuracy": "oc_accuracy_change"}
+LEVEL_CHANGES = {key: f"{key}_change" for key in keys(alert=True)}
 
 #: How the names of metrics begin that are no estimates: labels and repairs end what they show.
 _STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_", "rows_")

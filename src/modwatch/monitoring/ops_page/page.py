@@ -20,9 +20,10 @@ from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
 from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.measurements.references import ReferencePlan
-from modwatch.monitoring.publishing.days import Day, read_days
+from modwatch.monitoring.publishing.days import HEADINGS, Day, read_days
 from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import LaneWork, measurements_left, work_left
+from modwatch.statistics.live.figures import FIGURES
 
 _WEEK = 7
 
@@ -174,6 +175,12 @@ def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
     return render_html(
         "modwatch.monitoring.ops_page",
         "overview.html",
+        headings=[*HEADINGS],
+        explained="; ".join(
+            f"{figure.short or figure.title}: {figure.meaning}"
+            for figure in FIGURES.values()
+            if figure.of_day
+        ),
         shown=shown,
         days_late=_days_late(shown.newest.day, now.date()) if shown.newest else 0,
         now=f"{now:%Y-%m-%d %H:%M} UTC",

@@ -11,12 +11,10 @@ from scipy import special
 
 from modwatch.monitoring.publishing.keys import Row, known
 from modwatch.statistics.drift.distance import Effect, share
+from modwatch.statistics.live.figures import keys
 
-#: Metrics that are compared: those for which a day's labels give useful intervals.
-COMPARED = (
-    *("oc_accuracy", "review_efficiency", "review_effectiveness"),
-    *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "brier"),
-)
+#: Figures that are compared: those for which a day's labels give useful intervals.
+COMPARED = keys(compare=True)
 
 #: Shares of comments, nearly all of them reviewed.
 _NEARLY_ALL_SEEN = ("precision_flagged", "review_efficiency")

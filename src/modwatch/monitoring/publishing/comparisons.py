@@ -10,26 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from modwatch.common import charts
-from modwatch.common.text import metric_title
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import known
 from modwatch.statistics.collaboration.review_strategies import style
 from modwatch.statistics.estimate import SIGNIFICANT
+from modwatch.statistics.live.figures import FIGURES, keys, title_of
 
-#: Metrics that depend on the review fraction, a panel each, with the label of the axis.
-_CURVES = {
-    "oc_auroc": "area under the ROC curve",
-    "oc_auprc": "area under the precision-recall curve",
-    "oc_accuracy": "share decided correctly",
-    "review_efficiency": "model errors per reviewed comment",
-    "review_effectiveness": "share of model errors caught",
-}
+#: Figures that depend on the review fraction, a panel each: the areas first.
+_CURVES = sorted(keys(curve=True), key=lambda key: FIGURES[key].areas is None)
 #: Of the what-if analysis.
-_OUTCOMES = {
-    "oc_accuracy": _CURVES["oc_accuracy"],
-    "review_efficiency": _CURVES["review_efficiency"],
-    "remaining_cost": "cost of the errors left, per comment",
-}
+_OUTCOMES = [key for key in keys(outcome=True) if FIGURES[key].headline or key not in _CURVES]
 # A third strategy would clutter the comparison of the paper; its estimates are in the table.
 _STRATEGIES = ("uncertainty", "toxicity")
 
@@ -70,12 +60,12 @@ def collaboration(measurements: pd.DataFrame, day: Day, *, title: str) -> Figure
 
 
 def _curve_panel(axes: Axes, metric: str, rows: pd.DataFrame, deployed: float) -> None:
-    axes.set_title(metric_title(metric), loc="left", fontweight="bold")
+    axes.set_title(title_of(metric), loc="left", fontweight="bold")
     numbers = rows[known(rows) & (rows["n"] >= _FEWEST)]
     if numbers.empty:
         charts.note(axes, "not enough data")
         return
-    axes.set_ylabel(_CURVES[metric])
+    axes.set_ylabel(FIGURES[metric].meaning)
     for strategy, curve in numbers.groupby("strategy", sort=False):
         _curve(axes, str(strategy), curve.sort_values("alpha"))
     alphas = sorted(rows["alpha"].unique())
@@ -163,12 +153,12 @@ def what_if(table: pd.DataFrame, *, title: str) -> Figure:
     hours = bool(table["hours_per_day"].notna().any())
     cost = "hours_per_day" if hours else "comments_per_day"
     for axes, metric in zip(figure.subplots(1, 3), _OUTCOMES, strict=True):
-        axes.set_title(metric_title(metric), loc="left", fontweight="bold")
+        axes.set_title(title_of(metric), loc="left", fontweight="bold")
         rows = table[table[metric].notna() & (table[cost] > 0)]
         if rows.empty:
             charts.note(axes, "not enough data")
             continue
-        axes.set_ylabel(_OUTCOMES[metric])
+        axes.set_ylabel(FIGURES[metric].meaning)
         for strategy, curve in rows.groupby("strategy", sort=False):
             _cost_curve(axes, str(strategy), metric, curve.sort_values("alpha"), cost)
         _cost_axis(axes, table, cost, "moderator hours per day" if hours else "comments per day")
@@ -249,7 +239,7 @@ def differences(table: pd.DataFrame, *, title: str) -> Figure:
     colours = [charts.sign_colour(low, high) for _, low, high in ends]
     charts.interval_rows(axes, ends, colours=colours)
     places = range(len(rows) - 1, -1, -1)
-    axes.set_yticks(places, [metric_title(str(name)) for name in rows["metric"]])
+    axes.set_yticks(places, [title_of(str(name)) for name in rows["metric"]])
     axes.axvline(0, color=charts.GREY, linewidth=1, linestyle=charts.DEPLOYED)
     axes.set_xlabel("challenger less champion, with 95 % interval (blue: better, red: worse)")
     return figure

@@ -14,6 +14,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
+from modwatch.statistics.live.figures import FIGURES
 
 NORMAL, CRITICAL = "normal", "critical"
 
@@ -25,6 +26,13 @@ NOT_RUN = "not run"
 
 #: `checks`, and status, of a day that was measured and had no rows.
 NO_COMMENTS = "no comments"
+
+#: What a list of days has of the window, by heading: the keys of the figures.
+HEADINGS = {
+    f"window {figure.short or figure.title}": figure.name
+    for figure in FIGURES.values()
+    if figure.of_day
+}
 
 _NOTEWORTHY = (CRITICAL, "warning")
 
@@ -161,9 +169,7 @@ class Day:
         return {
             "comments": f"{self.comments:,}",
             "labels": f"{self.labelled:,} of {self.routed:,}",
-            "window accuracy": self._in_short("model_window/accuracy"),
-            "window OC-Acc": self._in_short("collaboration_window/oc_accuracy"),
-            "window RE": self._in_short("collaboration_window/review_efficiency"),
+            **{heading: self._in_short(name) for heading, name in HEADINGS.items()},
         }
 
     def _in_short(self, key: str) -> str:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from modwatch.common.text import markdown_text, metric_title
+from modwatch.common.text import markdown_text
 from modwatch.monitoring.incidents.messages.alert import remedy
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.measurements.tables import HISTORY
@@ -23,11 +23,10 @@ from modwatch.monitoring.publishing.keys import (
 )
 from modwatch.statistics.estimate import SIGNIFICANT
 from modwatch.statistics.live.census import OWN_PART, contradicted
+from modwatch.statistics.live.figures import ALONE, TOGETHER, keys, title_of
 
 # Few: MLflow hides what goes beyond some five lines.
-_TOGETHER = ("oc_accuracy", "oc_auroc", "review_efficiency")
-_ALONE = ("accuracy",)
-_COMPARED = ("accuracy", "oc_accuracy", "oc_auroc", "review_efficiency")
+_TOGETHER, _ALONE = (keys(headline=True, group=group) for group in (TOGETHER, ALONE))
 _MAX_ALERTS = 3
 
 _ONE_DAY = timedelta(days=1)
@@ -185,7 +184,7 @@ def _changed(day: date, estimates: DeployedEstimates) -> str:
 
 
 def _change(change: Change) -> str:
-    return f"**{metric_title(change.metric)} {change.before:.3f} → {change.now:.3f}**"
+    return f"**{title_of(change.metric)} {change.before:.3f} → {change.now:.3f}**"
 
 
 def _quality(day: Day, estimates: DeployedEstimates) -> str:
@@ -276,7 +275,7 @@ def _listed(rows: Mapping[str, Row], metrics: Sequence[str]) -> str:
 
 
 def _estimate(row: Row) -> str:
-    text = f"{metric_title(row['metric'])} {row['value']:.3f}"
+    text = f"{title_of(row['metric'])} {row['value']:.3f}"
     if math.isnan(row["low"]) or math.isnan(row["high"]):
         return text
     own = f"; by the design alone {row['sampled_low']:.3f} to {row['sampled_high']:.3f}"
@@ -287,7 +286,7 @@ def _missing(estimates: DeployedEstimates) -> str:
     """List what could not be estimated of the day as deployed, by reason, and count the rest."""
     reasons: dict[str, list[str]] = {}
     for row in estimates.missing:
-        reasons.setdefault(str(row["reason"]), []).append(metric_title(row["metric"]))
+        reasons.setdefault(str(row["reason"]), []).append(title_of(row["metric"]))
     named = [
         f"{', '.join(metrics)}{reason and f' ({reason})'}" for reason, metrics in reasons.items()
     ]
@@ -311,9 +310,9 @@ def describe_challenger(table: pd.DataFrame | None) -> str:
         if name in rows
     )
     gains = ", ".join(
-        f"{metric_title(name)} {rows[name]['value']:+.3f} "
+        f"{title_of(name)} {rows[name]['value']:+.3f} "
         f"({rows[name]['low']:+.3f} to {rows[name]['high']:+.3f})"
-        for name in _COMPARED
+        for name in (*_ALONE, *_TOGETHER)
         if name in rows and rows[name]["status"] == "ok"
     )
     first = next(iter(rows.values()))

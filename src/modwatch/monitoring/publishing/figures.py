@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from modwatch.common import charts
 from modwatch.common.days import between
 from modwatch.common.mlflow_client import Rows
-from modwatch.common.text import metric_title
 from modwatch.monitoring.publishing.changes import drift_effects
 from modwatch.monitoring.publishing.comparisons import (
     collaboration,
@@ -32,6 +31,7 @@ from modwatch.monitoring.publishing.comparisons import (
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import INTERVAL_GROUP, interval_keys, known
+from modwatch.statistics.live.figures import title_of
 
 _REFERENCES = {
     "trailing": ("trailing days", charts.GREY, "-"),
@@ -378,7 +378,7 @@ def _draw(axes: Axes, key: str, rows: Rows) -> None:
     axes.plot(value, color=charts.BLUE, marker="o", markersize=3)
     charts.band(axes, range(len(days)), (low, high), charts.BLUE, alpha=0.2)
     axes.vlines(np.arange(len(days)), low, high, color=charts.BLUE, alpha=0.15, linewidth=1)
-    axes.set_title(f"{metric_title(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
+    axes.set_title(f"{title_of(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
     ticks = charts.labelled_places(len(days), 5)
     axes.set_xticks(ticks, [f"{days[place]:%d %b}" for place in ticks])
     axes.grid(visible=True, color=charts.GRID)

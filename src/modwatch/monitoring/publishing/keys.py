@@ -27,6 +27,7 @@ from modwatch.common.errors import MetricInputError
 from modwatch.data.lake.schemas import SAMPLED
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day, KeyFigure
+from modwatch.statistics.live.figures import FIGURES, keys
 
 #: MLflow draws one chart per key; no one reads more.
 MAX_KEYS = 60
@@ -36,31 +37,10 @@ INTERVAL_GROUP = "within_95"
 DAY_GROUP, OWN_GROUP = "single_day", "own_labels"
 
 #: Estimates of the day by its own labels alone, in which a fall is looked for.
-FOLLOWED = ("accuracy", "oc_accuracy")
+FOLLOWED = keys(alert=True)
 
 #: Estimates of the day.
-_DAY = ("accuracy", "oc_accuracy", "review_efficiency")
-
-#: Groups of estimates of the window: with review, and of the model alone.
-TOGETHER, ALONE = "collaboration_window", "model_window"
-
-#: Estimates of the window and their groups.
-_WINDOW = {
-    "oc_accuracy": TOGETHER,
-    "oc_auprc": TOGETHER,
-    "oc_auroc": TOGETHER,
-    "remaining_cost": TOGETHER,
-    "review_efficiency": TOGETHER,
-    "review_effectiveness": TOGETHER,
-    "accuracy": ALONE,
-    "brier": ALONE,
-    "precision_flagged": ALONE,
-    "prevalence": ALONE,
-    "recall_flagged": ALONE,
-}
-
-#: Estimates of the window about the labels, in the group `review`, without keys for intervals.
-_PEOPLE = ("annotator_false_negative_rate", "annotator_false_positive_rate", "overturned")
+_DAY = keys(of_day=True)
 
 #: Labels that were missing when the review of the day was over; how many of them were followed up
 #: and answered; labels of others that came later, which estimates leave out.
@@ -123,7 +103,7 @@ def interval_keys(key: str) -> tuple[str, str]:
 
 
 _ESTIMATES = (
-    *(f"{group}/{metric}" for metric, group in _WINDOW.items()),
+    *(figure.name for figure in FIGURES.values()),
     *(f"{DAY_GROUP}/{metric}" for metric in _DAY),
     *(f"{OWN_GROUP}/{metric}" for metric in FOLLOWED),
 )
@@ -133,7 +113,6 @@ KEYS = (
     *_COUNTS,
     *_DRIFT,
     *_ESTIMATES,
-    *(f"review/{metric}" for metric in _PEOPLE),
 )
 
 #: The keys that are counted, not estimated: they have no interval, and MLflow may draw a line.
@@ -183,8 +162,7 @@ def key_figures(tables: DayTables, day: Day) -> dict[str, KeyFigure]:
     estimates = deployed_estimates(tables, day)
     window = estimates.window or {}
     rows = {
-        **{f"{group}/{metric}": window.get(metric) for metric, group in _WINDOW.items()},
-        **{f"review/{metric}": window.get(metric) for metric in _PEOPLE},
+        **{figure.name: window.get(key) for key, figure in FIGURES.items()},
         **{f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY},
         **_drift(tables.drift),
     }
@@ -236,7 +214,7 @@ def threshold_rows(metric: str, feature: str | None, reference: str | None) -> l
     >>> threshold_rows("window_accuracy", None, None), threshold_rows("psi", "prob", None)
     (['model_window/accuracy'], ['drift/score_psi', 'drift/score_psi_fixed'])
     """
-    windows = {f"window_{name}": f"{group}/{name}" for name, group in _WINDOW.items()}
+    windows = {f"window_{key}": figure.name for key, figure in FIGURES.items()}
     if metric in windows:
         return [windows[metric]]
     return [

@@ -15,20 +15,18 @@ import numpy as np
 from modwatch.common import charts
 from modwatch.common.charts import Scale
 from modwatch.common.html import render_html
-from modwatch.common.text import metric_title
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import (
-    ALONE,
     COUNTED,
     DAY_GROUP,
     FOLLOWED,
     KEYS,
     OWN_GROUP,
-    TOGETHER,
     threshold_rows,
 )
 from modwatch.statistics.drift.change_points import Fall, follow_falls
+from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, title_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
 
@@ -40,8 +38,9 @@ _ORDER = (OWN_GROUP, DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "da
 
 #: The figures that are shown first; the others are folded.
 _FIRST = (
-    *("day/comments", "day/flagged_share", f"{TOGETHER}/oc_accuracy", f"{ALONE}/accuracy"),
-    *(f"{TOGETHER}/review_efficiency", "review/completion", "drift/score_psi", "day/alerts"),
+    *("day/comments", "day/flagged_share"),
+    *(figure.name for figure in FIGURES.values() if figure.of_day),
+    *("review/completion", "drift/score_psi", "day/alerts"),
 )
 
 _GROUPS = {
@@ -194,7 +193,7 @@ def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -
     fall = _fall(key, days, axis) if key in _FOLLOWED else None
     scale = _scale(key, days, thresholds.get(key, ()))
     return Panel(
-        title=f"{metric_title(metric)} ({_GROUPS[group]})",
+        title=f"{title_of(metric)} ({_GROUPS[group]})",
         dots=[_dot(key, day, scale, axis) for day in days if key in day.figures],
         rules=[*_thresholds(thresholds.get(key, ()), scale), *_levels(fall, scale, axis)],
         ticks=[(scale.at(value), f"{value:,.4g}") for value in scale.ticks()],

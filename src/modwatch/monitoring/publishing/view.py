@@ -17,6 +17,7 @@ from modwatch.common.mlflow_client import (
     runs_tagged,
     view_url,
 )
+from modwatch.monitoring.publishing.days import HEADINGS
 
 #: The name of the saved view.
 VIEW = "days"
@@ -28,11 +29,9 @@ _TAG = f"mlflow.sharedViewState.{VIEW}"
 _COLUMNS = {
     "status": 157,
     "alerts": 140,
-    "window accuracy": 130,
-    "window OC-Acc": 130,
+    **dict.fromkeys(HEADINGS, 130),
     "comments": 85,
     "labels": 105,
-    "window RE": 150,
     "checks": 80,
     "drift": 70,
     "window": 105,

@@ -280,6 +280,15 @@ def score_columns() -> tuple[str, ...]:
     return tuple(dict.fromkeys(needed))
 
 
+def table() -> str:
+    """Return the review scores of Modwatch as a table in Markdown: that of docs/metrics.md."""
+    rows = [("strategy", "score", "serves", "columns"), ("---",) * 4]
+    for score in REVIEW_SCORES.values():
+        needed = ", ".join(f"`{name}`" for name in score.needs) or "–"
+        rows.append((f"`{score.name}`", score.meaning, score.serves, needed))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def available(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the strategies whose review scores need no other columns of the model than these.
 

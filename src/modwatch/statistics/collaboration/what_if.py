@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from modwatch.statistics.live.figures import keys
+
 #: Outcomes; each has the columns `…`, `…_low` and `…_high` in the table.
-OUTCOMES = ("review_efficiency", "oc_accuracy", "review_effectiveness", "remaining_cost")
+OUTCOMES = keys(outcome=True)
 
 _NUMBERS = (
     *("alpha", "comments_per_day", "hours_per_day", "saved_per_hour"),
@@ -53,7 +55,7 @@ def what_if_table(
     ...     pd.DataFrame([at | {"metric": name} for at in (row, more) for name in OUTCOMES]),
     ...     comments_per_day=7200, seconds_per_decision=10, strategy="toxicity",
     ...     review_fraction=0.1)
-    >>> table.loc[0, ["comments_per_day", "hours_per_day", "oc_accuracy_low"]].tolist()
+    >>> table.loc[0, ["comments_per_day", "hours_per_day", f"{OUTCOMES[0]}_low"]].tolist()
     [720.0, 2.0, 0.4]
     >>> float(round(table.loc[0, "saved_per_hour"]))  # 10 % of 7,200 comments in 2 hours
     360.0

@@ -23,6 +23,7 @@ from modwatch.statistics.collaboration.ranking import reviews
 from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, Finding
 from modwatch.statistics.intervals import NORMAL_QUANTILE
+from modwatch.statistics.live.figures import FIGURES
 
 #: Minimum number of flagged or reviewed comments, and of expected labels of a class.
 MINIMUM_PART = 10
@@ -36,7 +37,7 @@ def expected_performance(
     threshold: float = 0.5,
     flagged: NDArray[np.bool_] | None = None,
 ) -> Iterator[Finding]:
-    """Yield the expected accuracy, precision, recall, AUROC, OC-Acc and RE of n comments.
+    """Yield the expected precision, recall, AUROC, OC-Acc, RE and accuracy of n comments.
 
     If scores are calibrated, the interval covers the true value on 95 % of days, since labels of
     known probability are still random; it does not account for miscalibration. Too few comments or
@@ -55,7 +56,7 @@ def expected_performance(
     >>> prob = np.tile([0.1, 0.8], 500)
     >>> findings = expected_performance(prob, prob * (1 - prob), review_fraction=0.1)
     >>> [round(finding.value, 3) for finding in findings]
-    [0.85, 0.8, 0.889, 0.854, 0.87, 0.2]
+    [0.8, 0.889, 0.854, 0.87, 0.2, 0.85]
     """
     p = arguments.probabilities(y_prob)
     t = arguments.fraction("threshold", threshold)
@@ -67,30 +68,34 @@ def expected_performance(
     alpha = arguments.fraction("review_fraction", review_fraction)
     (review,) = reviews(score, [alpha], np.ones(p.size))
     reviewed = review.reviewed(score)
-    right = np.where(flags > 0, p, 1 - p)
-    yield _mean("accuracy", p, right)
-    yield _mean("precision_flagged", p, p, part=flags)
+    wrong = np.where(flags > 0, 1 - p, p)
+    parts = {"everything": np.ones(p.size), "reviewed": reviewed, "unreviewed": 1 - reviewed}
+    yield _precision(p, flags)
     yield _recall(p, flags)
     yield _auroc(p)
-    yield _mean("oc_accuracy", p, reviewed + (1 - reviewed) * right, unsure=1 - reviewed)
-    yield _mean("review_efficiency", p, 1 - right, part=reviewed)
+    for figure in FIGURES.values():
+        if (share := figure.errors) is not None:
+            yield _errors(figure.key, p, wrong, parts[share.of], parts[share.over], share.left)
 
 
-def _mean(
-    metric: str,
-    p: Floats,
-    expected: Floats,
-    *,
-    part: Floats | None = None,
-    unsure: Floats | None = None,
+def _errors(
+    metric: str, p: Floats, wrong: Floats, part: Floats, over: Floats, left: bool
 ) -> Finding:
-    """Return the mean of the expected outcome (n,) over the part (n,) of the comments."""
-    part = np.ones(p.size) if part is None else part
-    size = float(part.sum())
+    """Return the expected errors in a part (n,) over the size of a part (n,), or what is left."""
+    size = float(over.sum())
     if reason := _lacks(p, size, "comments in its denominator"):
         return _insufficient(metric, p, reason)
-    influence = part / size if unsure is None else part * unsure / size
-    return _finding(metric, p, float(np.dot(part, expected)) / size, _spread(p, influence))
+    value = float(np.dot(part, wrong)) / size
+    return _finding(metric, p, 1 - value if left else value, _spread(p, part / size))
+
+
+def _precision(p: Floats, flagged: Floats) -> Finding:
+    """Return the expected positives among the flagged over these."""
+    size = float(flagged.sum())
+    if reason := _lacks(p, size, "comments in its denominator"):
+        return _insufficient("precision_flagged", p, reason)
+    value = float(np.dot(p, flagged)) / size
+    return _finding("precision_flagged", p, value, _spread(p, flagged / size))
 
 
 def _recall(p: Floats, flagged: Floats) -> Finding:

@@ -13,6 +13,7 @@ from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import convolved, effective_number, interval, mid_p
 from modwatch.statistics.label_truth import TrueLabels
 from modwatch.statistics.live.areas import Area, Areas, Side, mean_credit
+from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER
 from modwatch.statistics.live.population import Domain, Ranks, Review
 from modwatch.statistics.live.sample import Sample
 
@@ -51,7 +52,7 @@ class MetricEstimate(Estimate):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Outcome:
+class Outcome:
     """What happens to a comment, in [0, 1]; it depends on whether the comment is toxic."""
 
     #: (m,) expected outcome of each row.
@@ -72,43 +73,59 @@ class Estimator:
         self._sample = sample
         self._seed = seed
         self._labels = labels
-        self._everything = sample.everything()
-        self._flagged = sample.flagged(threshold)
+        #: The whole population, and its flagged part.
+        self.everything: Domain = sample.everything()
+        self.flagged: Domain = sample.flagged(threshold)
         toxic = sample.label if labels is None else labels.mean
         evident = None if labels is None else toxic * sample.given_labels()[0]
-        self._toxic = _Outcome(value=toxic, slope=np.ones(toxic.size), evident=evident)
-        self._wrong = self._wrong_decision(self._flagged.part > 0)
-        self._by_prob = self._curves(self._toxic, sample.prob)
+        #: That a comment is toxic, and that its decision is wrong.
+        self.toxic: Outcome = Outcome(value=toxic, slope=np.ones(toxic.size), evident=evident)
+        self.wrong: Outcome = self._wrong_decision(self.flagged.part > 0)
+        self._by_prob = self._curves(self.toxic, sample.prob)
 
     def of_the_model(self) -> Iterator[MetricEstimate]:
-        """Yield the estimates without a review fraction."""
-        sample, everything, flagged = self._sample, self._everything, self._flagged
-        yield self._mean("accuracy", self._wrong, everything, flip=True)
-        yield self._mean("prevalence", self._toxic, everything)
-        yield self._mean("precision_flagged", self._toxic, flagged)
-        yield self._share("recall_flagged", self._toxic, flagged, "toxic comment")
-        yield self._mean("brier", self._squared_error(), everything)
-        yield self._calibration_error()
-        nothing = sample.without(everything)
+        """Yield the estimates without a review fraction: `FIGURES` of the model, completion."""
+        yield from self._figures(ALONE, None)
+        sample, nothing = self._sample, self.reviewed(None)
         ranks = sample.ranks(np.asarray)
-        yield from self._areas("", self._by_prob, self._toxic, nothing, ranks)
-        curves = self._curves(self._wrong, _uncertainty(sample.prob))
+        yield from self._areas("", self._by_prob, self.toxic, nothing, ranks)
+        curves = self._curves(self.wrong, _uncertainty(sample.prob))
         ranks = sample.ranks(_uncertainty)
-        yield from self._areas("calibration_", curves, self._wrong, nothing, ranks)
+        yield from self._areas("calibration_", curves, self.wrong, nothing, ranks)
         yield self._completion()
 
     def of_the_team(self, strategy: str, alpha: float, review: Review) -> Iterator[MetricEstimate]:
-        """Yield the collaborative estimates at one strategy and review fraction."""
-        reviewed = review.domain
-        kept = self._sample.without(reviewed)
-        whole = self._everything.mass
-        at: dict[str, Any] = {"strategy": strategy, "alpha": alpha}
-        yield self._mean("oc_accuracy", self._wrong, kept, over=whole, flip=True, **at)
-        yield self._mean("review_efficiency", self._wrong, reviewed, **at)
-        yield self._share("review_effectiveness", self._wrong, reviewed, "wrong decision", **at)
-        over = whole / review.most
-        yield self._mean("remaining_cost", self._wrong, review.at_stake, over=over, **at)
-        yield from self._areas("oc_", self._by_prob, self._toxic, reviewed, review.ranks, **at)
+        """Yield `FIGURES` of model and people together, at one strategy and review fraction."""
+        yield from (
+            replace(made, strategy=strategy, alpha=alpha)
+            for made in (
+                *self._figures(TOGETHER, review),
+                *self._areas("oc_", self._by_prob, self.toxic, review.domain, review.ranks),
+            )
+        )
+
+    def _figures(self, group: str, review: Review | None) -> Iterator[MetricEstimate]:
+        """Yield the figures of a group that are no areas."""
+        reviewed, kept = self.reviewed(review), self._sample.without(self.reviewed(review))
+        parts = {"everything": self.everything, "reviewed": reviewed, "unreviewed": kept}
+        for figure in FIGURES.values():
+            if figure.group == group and (share := figure.errors) is not None:
+                over = parts[share.over].mass
+                yield self.mean(figure.key, self.wrong, parts[share.of], over=over, flip=share.left)
+            elif figure.group == group and figure.estimate is not None:
+                yield figure.estimate(self, figure.key, review)
+
+    def reviewed(self, review: Review | None) -> Domain:
+        """Return the reviewed part of the population; None: nothing is reviewed."""
+        return self._sample.without(self.everything) if review is None else review.domain
+
+    def cost(self, metric: str, review: Review | None) -> MetricEstimate:
+        """Return what the wrong decisions outside of a review cost, per comment."""
+        if review is None:
+            return self._insufficient(metric, "nothing is reviewed", self.everything)
+        return self.mean(
+            metric, self.wrong, review.at_stake, over=self.everything.mass / review.most
+        )
 
     def positive_rate(self, domain: Domain) -> MetricEstimate:
         """Return the share of toxic comments in a part of the population.
@@ -116,14 +133,14 @@ class Estimator:
         `effective_n` is that of the comments which the labels represent, labelled ones included.
         """
         effective = effective_number(self._sample.masses(domain))
-        return replace(self._mean("positive_rate", self._toxic, domain), effective_n=effective)
+        return replace(self.mean("positive_rate", self.toxic, domain), effective_n=effective)
 
     def overturn_rate(self) -> MetricEstimate:
         """Return the share of the reviewed top whose automated decision is wrong.
 
         It is known for the labelled comments; the interval is for the stream they are sampled from.
         """
-        found = self._mean("overturn_rate", self._wrong, self._sample.reviewed_top())
+        found = self.mean("overturn_rate", self.wrong, self._sample.reviewed_top())
         return _of_a_sample(found, found.n)
 
     def set_coverage(self, contains: NDArray[np.bool_], *, metric: str) -> MetricEstimate:
@@ -131,17 +148,17 @@ class Estimator:
 
         `contains` (m, 2): whether either label is in the set of a row.
         """
-        everything, missed = self._everything, 1.0 - contains
+        everything, missed = self.everything, 1.0 - contains
         if reason := self._too_few_for_sets():
             return self._insufficient(metric, reason, everything)
-        toxic = self._toxic.value
+        toxic = self.toxic.value
         parts = (1 - toxic) * missed[:, 0], toxic * missed[:, 1]
         evident = None
         if self._labels is not None:
             as_toxic, as_other = self._sample.given_labels()
             evident = parts[0] * as_other + parts[1] * as_toxic
-        outcome = _Outcome(value=parts[0] + parts[1], slope=missed @ [-1.0, 1.0], evident=evident)
-        return self._mean(metric, outcome, everything, flip=True)
+        outcome = Outcome(value=parts[0] + parts[1], slope=missed @ [-1.0, 1.0], evident=evident)
+        return self.mean(metric, outcome, everything, flip=True)
 
     def set_coverage_of(
         self, label: int, contains: NDArray[np.bool_], *, metric: str
@@ -150,7 +167,7 @@ class Estimator:
 
         `contains` is as in `set_coverage`; `n` and `effective_n` count labels of that kind.
         """
-        everything, having = self._everything, self._toxic if label else self._harmless()
+        everything, having = self.everything, self.toxic if label else self._harmless()
         n = round(having.value.sum())
         reason = self._sample.lacks(everything) or self._too_few_for_sets()
         if not reason and n < MINIMUM_OF_A_CLASS:
@@ -171,17 +188,17 @@ class Estimator:
         """
         unsure = (contains.sum(axis=1) != 1).astype(np.float64)
         if reason := self._too_few_for_sets():
-            return self._insufficient("unsure_share", reason, self._everything)
-        outcome = _Outcome(value=unsure, slope=np.zeros(unsure.size))
-        found = self._mean("unsure_share", outcome, self._everything)
-        return _of_a_sample(found, min(map(self._effective_of, (self._toxic, self._harmless()))))
+            return self._insufficient("unsure_share", reason, self.everything)
+        outcome = Outcome(value=unsure, slope=np.zeros(unsure.size))
+        found = self.mean("unsure_share", outcome, self.everything)
+        return _of_a_sample(found, min(map(self._effective_of, (self.toxic, self._harmless()))))
 
-    def _effective_of(self, having: _Outcome) -> float:
+    def _effective_of(self, having: Outcome) -> float:
         """Return the effective number (Kish) of labels with an outcome, at least 1."""
         return max(effective_number(having.value * self._sample.represented), 1.0)
 
     def _too_few_for_sets(self) -> str:
-        few = self._effective(self._everything) < MINIMUM_FOR_SETS
+        few = self._effective(self.everything) < MINIMUM_FOR_SETS
         return f"fewer than {MINIMUM_FOR_SETS} effective labels" if few else ""
 
     def auroc_against(self, other: "Estimator", *, metric: str) -> MetricEstimate:
@@ -189,21 +206,21 @@ class Estimator:
 
         The scores of all comments are known; the harmless ones are all less the toxic ones.
         """
-        everything, others = self._everything, other._everything
+        everything, others = self.everything, other.everything
         reason = self._sample.lacks(everything) or other._sample.lacks(others)
-        fewest = round(min(self._toxic.value.sum(), (1 - other._toxic.value).sum()))
+        fewest = round(min(self.toxic.value.sum(), (1 - other.toxic.value).sum()))
         if not reason and fewest < MINIMUM_OF_A_CLASS:
             reason = f"{fewest} labels of the rarer class; {MINIMUM_OF_A_CLASS} are needed"
         if reason:
             return self._insufficient(metric, reason, everything)
         prob, theirs = self._sample.prob, other._sample.prob
-        toxic = other._sample.represented * other._toxic.value
+        toxic = other._sample.represented * other.toxic.value
         ranks = other._sample.ranks_of(prob)
         negatives = others.mass - float(toxic.sum())
         harmless = ranks.below + ranks.tied / 2 - _mass_below(theirs, toxic, prob)
         credit = np.clip(harmless / negatives, 0.0, 1.0)
         # One more toxic comment in place of a row is one harmless one less.
-        share = self._toxic.value * self._sample.represented
+        share = self.toxic.value * self._sample.represented
         share = share / share.sum()
         effect = (float(np.dot(share, credit)) - 1 + _mass_below(prob, share, theirs)) / negatives
         area = self._by_prob.mean(credit, deviation=other.deviation(effect))
@@ -222,15 +239,15 @@ class Estimator:
         `effect` (m,) is what one more toxic comment in place of each row adds to the statistic.
         """
         generator = np.random.default_rng(self._seed)
-        everything, drawn = self._everything, np.zeros(1)
+        everything, drawn = self.everything, np.zeros(1)
         for sign in (1.0, -1.0):
             pull = np.maximum(sign * effect, 0.0)
             if not pull.any():
                 continue
             most = float(pull.max())
-            reach, evident = pull / most, self._toxic.evident
+            reach, evident = pull / most, self.toxic.evident
             total = self._sample.total(
-                self._toxic.value * reach,
+                self.toxic.value * reach,
                 everything,
                 reach=reach,
                 evident=None if evident is None else evident * reach,
@@ -239,35 +256,34 @@ class Estimator:
             drawn = convolved(drawn, draws, generator)
         if self._labels is not None:
             effect = effect * self._sample.represented
-            drawn = convolved(drawn, self._deviations(self._toxic, effect), generator)
+            drawn = convolved(drawn, self._deviations(self.toxic, effect), generator)
         return drawn
 
-    def _mean(
+    def mean(
         self,
         metric: str,
-        outcome: _Outcome,
+        outcome: Outcome,
         domain: Domain,
         *,
         over: float | None = None,
         flip: bool = False,
-        **at: Any,
     ) -> MetricEstimate:
         """Return the total of the outcome over a domain, divided by the mass `over`."""
         mass = domain.mass if over is None else over
         if mass <= 0:
-            return self._insufficient(metric, "no comment to measure it on", domain, **at)
+            return self._insufficient(metric, "no comment to measure it on", domain)
         if reason := self._sample.lacks(domain):
-            return self._insufficient(metric, reason, domain, **at)
+            return self._insufficient(metric, reason, domain)
         if self._labels is not None and domain.mass < MINIMUM_OF_A_SHARE:
             reason = f"{domain.mass:.3g} comments of {MINIMUM_OF_A_SHARE} that fallible labels need"
-            return self._insufficient(metric, reason, domain, **at)
+            return self._insufficient(metric, reason, domain)
         value, likely = self._total(outcome, domain)
         value, (low, high) = value / mass, (end / mass for end in interval(likely))
         if flip:
             value, low, high = 1 - value, 1 - high, 1 - low
-        return self._ok(metric, value, low, high, domain, **at)
+        return self._ok(metric, value, low, high, domain)
 
-    def _total(self, outcome: _Outcome, domain: Domain) -> tuple[float, Floats]:
+    def _total(self, outcome: Outcome, domain: Domain) -> tuple[float, Floats]:
         """Return the total of an outcome over a domain, with its confidence distribution."""
         total = self._sample.total(outcome.value, domain, evident=outcome.evident)
         likely = total.confidence()
@@ -277,13 +293,11 @@ class Estimator:
             likely = convolved(likely, self._deviations(outcome, masses), generator)
         return total.value, likely
 
-    def _share(
-        self, metric: str, outcome: _Outcome, domain: Domain, noun: str, **at: Any
-    ) -> MetricEstimate:
+    def share(self, metric: str, outcome: Outcome, domain: Domain, noun: str) -> MetricEstimate:
         """Return the share of the outcome's total that lies in the domain."""
         outside = self._sample.without(domain)
         if reason := self._sample.lacks(domain) or self._sample.lacks(outside):
-            return self._insufficient(metric, reason, self._everything, **at)
+            return self._insufficient(metric, reason, self.everything)
         sides = [
             Side(
                 total=self._sample.total(outcome.value, side, evident=outcome.evident),
@@ -303,20 +317,19 @@ class Estimator:
         generator = np.random.default_rng(self._seed)
         estimate = mean_credit(sides, generator, deviation=deviation)
         if estimate is None:
-            return self._insufficient(metric, f"no {noun} among the labels", self._everything, **at)
-        return self._ok(metric, estimate[0], *estimate[1], self._everything, **at)
+            return self._insufficient(metric, f"no {noun} among the labels", self.everything)
+        return self._ok(metric, estimate[0], *estimate[1], self.everything)
 
     def _areas(
         self,
         prefix: str,
         curves: Areas,
-        positive: _Outcome,
+        positive: Outcome,
         reviewed: Domain,
         ranks: Ranks,
-        **at: Any,
     ) -> Iterator[MetricEstimate]:
         """Yield the areas under both curves."""
-        domain, kept = self._everything, self._sample.without(reviewed)
+        domain, kept = self.everything, self._sample.without(reviewed)
         names = prefix + "auroc", prefix + "auprc"
         expected = float(positive.value.sum())
         fewest = round(min(expected, positive.value.size - expected))
@@ -327,31 +340,31 @@ class Estimator:
         areas = None if reason else curves.at(reviewed, ranks)
         if areas is None:
             reason = reason or "a class is missing"
-            yield from (self._insufficient(name, reason, domain, **at) for name in names)
+            yield from (self._insufficient(name, reason, domain) for name in names)
             return
         for name, area in zip(names, areas, strict=True):
-            yield self._area(name, area, domain, **at)
+            yield self._area(name, area, domain)
 
-    def _area(self, metric: str, area: Area, domain: Domain, **at: Any) -> MetricEstimate:
+    def _area(self, metric: str, area: Area, domain: Domain) -> MetricEstimate:
         """Return an area, unless its interval is too wide."""
         value, (low, high) = area
         if high - low > WIDEST_AREA:
             reason = f"the interval is {high - low:.2f} wide; more labels are needed"
-            return self._insufficient(metric, reason, domain, **at)
-        return self._ok(metric, value, low, high, domain, **at)
+            return self._insufficient(metric, reason, domain)
+        return self._ok(metric, value, low, high, domain)
 
-    def _calibration_error(self) -> MetricEstimate:
+    def calibration_error(self, metric: str) -> MetricEstimate:
         """Return the expected calibration error, biased upwards by noise if labels are few.
 
         It is at least the distance of mean confidence, which is known, from accuracy; this gives
         the low end. The high end is that of the sum over bins, including noise.
         """
-        domain = self._everything
+        domain = self.everything
         reason = self._sample.lacks(domain) or ("" if domain.mass else "no comment")
         if not reason and not self._exact and self._effective(domain) < MINIMUM_FOR_CALIBRATION:
             reason = f"fewer than {MINIMUM_FOR_CALIBRATION} effective labels"
         if reason:
-            return self._insufficient("ece", reason, domain)
+            return self._insufficient(metric, reason, domain)
         generator = np.random.default_rng(self._seed)
         value, gap, high = 0.0, 0.0, np.zeros(1)
         wrong = self._wrong_decision(self._sample.prob > 0.5)
@@ -366,13 +379,13 @@ class Estimator:
             )
         if self._exact:
             exact = value / domain.mass
-            return self._ok("ece", exact, exact, exact, domain)
+            return self._ok(metric, exact, exact, exact, domain)
         low = interval(self._total(wrong, domain)[1])
         nearest = max(low[0] - gap, gap - low[1], 0.0)
         bounds = (nearest / domain.mass, interval(high)[1] / domain.mass)
-        return self._ok("ece", value / domain.mass, *bounds, domain)
+        return self._ok(metric, value / domain.mass, *bounds, domain)
 
-    def _curves(self, positive: _Outcome, score: Floats) -> Areas:
+    def _curves(self, positive: Outcome, score: Floats) -> Areas:
         deviations = None if self._labels is None else partial(self._deviations, positive)
         return Areas(
             self._sample,
@@ -383,32 +396,32 @@ class Estimator:
             evident=positive.evident,
         )
 
-    def _harmless(self) -> _Outcome:
+    def _harmless(self) -> Outcome:
         """Return whether each comment (m,) is not toxic."""
-        value = 1 - self._toxic.value
+        value = 1 - self.toxic.value
         evident = None if self._labels is None else value * self._sample.given_labels()[1]
-        return _Outcome(value=value, slope=-np.ones(value.size), evident=evident)
+        return Outcome(value=value, slope=-np.ones(value.size), evident=evident)
 
-    def _wrong_decision(self, flagged: NDArray[np.bool_]) -> _Outcome:
+    def _wrong_decision(self, flagged: NDArray[np.bool_]) -> Outcome:
         """Return whether the decision on each comment (m,) is wrong."""
-        toxic = self._toxic.value
+        toxic = self.toxic.value
         value = np.asarray(np.where(flagged, 1 - toxic, toxic), np.float64)
         evident = None
         if self._labels is not None:
             as_toxic, as_other = self._sample.given_labels()
             evident = value * np.where(flagged, as_other, as_toxic)
-        return _Outcome(value=value, slope=np.where(flagged, -1.0, 1.0), evident=evident)
+        return Outcome(value=value, slope=np.where(flagged, -1.0, 1.0), evident=evident)
 
-    def _squared_error(self) -> _Outcome:
+    def squared_error(self) -> Outcome:
         """Return (y − p)², which is p² + (1 − 2p) y since y² = y."""
-        prob, toxic = self._sample.prob, self._toxic
+        prob, toxic = self._sample.prob, self.toxic
         slope = 1 - 2 * prob
         value = prob**2 + slope * toxic.value
         # What does not depend on the label is as sure as what is evident.
         evident = None if toxic.evident is None else prob**2 + slope * toxic.evident
-        return _Outcome(value=value, slope=slope, evident=evident)
+        return Outcome(value=value, slope=slope, evident=evident)
 
-    def _deviations(self, outcome: _Outcome, effect: Floats, over: Floats | None = None) -> Floats:
+    def _deviations(self, outcome: Outcome, effect: Floats, over: Floats | None = None) -> Floats:
         """Return a sample of a statistic's error from uncertain labels.
 
         `over` (m,) are the masses whose outcome the statistic is a mean of.
@@ -430,9 +443,9 @@ class Estimator:
     def _completion(self) -> MetricEstimate:
         """Return the share of the routed comments with a label: a count, not an estimate."""
         if not self._sample.routed:
-            return self._insufficient("completion", "no comment was routed", self._everything)
+            return self._insufficient("completion", "no comment was routed", self.everything)
         value = self._completed
-        return self._ok("completion", value, value, value, self._everything)
+        return self._ok("completion", value, value, value, self.everything)
 
     @property
     def _completed(self) -> float:
@@ -443,29 +456,20 @@ class Estimator:
         return effective_number(self._sample.weight * domain.part)
 
     def _ok(
-        self, metric: str, value: float, low: float, high: float, domain: Domain, **at: Any
+        self, metric: str, value: float, low: float, high: float, domain: Domain
     ) -> MetricEstimate:
         # Rounding may carry a quotient of sums past 0 or 1.
-        return MetricEstimate.from_interval(
-            value, (low, high), **self._fields(metric, domain, **at)
-        )
+        return MetricEstimate.from_interval(value, (low, high), **self._fields(metric, domain))
 
-    def _insufficient(self, metric: str, reason: str, domain: Domain, **at: Any) -> MetricEstimate:
-        return MetricEstimate.insufficient(reason, **self._fields(metric, domain, **at))
+    def _insufficient(self, metric: str, reason: str, domain: Domain) -> MetricEstimate:
+        return MetricEstimate.insufficient(reason, **self._fields(metric, domain))
 
-    def _fields(
-        self,
-        metric: str,
-        domain: Domain,
-        *,
-        strategy: str | None = None,
-        alpha: float | None = None,
-    ) -> dict[str, Any]:
+    def _fields(self, metric: str, domain: Domain) -> dict[str, Any]:
         """Return the fields of an estimate that do not depend on its value."""
         return {
             "metric": metric,
-            "strategy": strategy,
-            "alpha": alpha,
+            "strategy": None,
+            "alpha": None,
             "n": int((domain.part > 0).sum()),
             "effective_n": self._effective(domain),
             "completion": self._completed,

@@ -21,6 +21,7 @@ from modwatch.statistics.collaboration.ranking import reviews
 from modwatch.statistics.intervals import interval
 from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.estimator import WIDEST_AREA, Estimator, MetricEstimate
+from modwatch.statistics.live.figures import FIGURES
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import sample_estimates
 from modwatch.statistics.live.population import Domain
@@ -29,10 +30,9 @@ from modwatch.statistics.live.sample import Sample
 #: Columns of the table that `compare_days` returns.
 COLUMNS = ("metric", "champion", "challenger", "value", "low", "high", "n", "status", "reason")
 
-#: Metrics of either model.
-METRICS = (
-    *("accuracy", "auroc", "auprc"),
-    *("oc_accuracy", "oc_auroc", "oc_auprc", "review_efficiency"),
+#: Figures of either model: shares of errors, and areas but those of calibration.
+METRICS = tuple(
+    key for key, figure in FIGURES.items() if figure.errors or figure.areas in ("", "oc_")
 )
 
 _FLOATS = ("champion", "challenger", "value", "low", "high")
@@ -264,18 +264,21 @@ _Gain = tuple[float, float, float]
 
 
 def _of_shares(pair: _Pair) -> dict[str, _Gain | None]:
-    """Return the differences of accuracy, OC-Acc and Review Efficiency."""
+    """Return the differences of the shares of errors, such as OC-Acc."""
     flags = [model.flagged.astype(np.float64) for model in (pair.champion, pair.challenger)]
     everything = np.ones(flags[0].size)
     old, new = pair.reviewed
-    parts = {
-        "accuracy": (everything, everything, -1.0),
-        "oc_accuracy": (1 - old, 1 - new, -1.0),
-        "review_efficiency": (old, new, 1.0),
-    }
     found: dict[str, _Gain | None] = {}
-    for metric, (of_old, of_new, sign) in parts.items():
-        over = [of_old.sum(), of_new.sum()] if sign > 0 else [everything.size] * 2
+    of_both = [
+        {"everything": everything, "reviewed": reviewed, "unreviewed": 1 - reviewed}
+        for reviewed in (old, new)
+    ]
+    for metric, figure in FIGURES.items():
+        if (share := figure.errors) is None:
+            continue
+        of_old, of_new = (parts[share.of] for parts in of_both)
+        over = [float(parts[share.over].sum()) for parts in of_both]
+        sign = -1.0 if share.left else 1.0
         if not all(over):
             found[metric] = None
             continue

@@ -105,9 +105,9 @@ def test_a_fall_is_reported_with_levels_size_and_day():
         "[critical] The model's accuracy fell from 0.965 to 0.715, since 12 March 2026"
     )
     assert alert.text.splitlines() == [
-        "Accuracy fell from 0.965 (0.955 to 0.974) to 0.715 (0.660 to 0.770), a change of −25.0 "
-        "points (95 % interval −30.0 to −19.5), since 12 March 2026 (11 March 2026 to 13 March "
-        "2026); by chance at most once in 13 quarters.",
+        "The model's accuracy fell from 0.965 (0.955 to 0.974) to 0.715 (0.660 to 0.770), a change "
+        "of −25.0 points (95 % interval −30.0 to −19.5), since 12 March 2026 (11 March 2026 to 13 "
+        "March 2026); by chance at most once in 13 quarters.",
         "Opened on 13 March 2026; it began on 12 March 2026.",
         "Also: Accuracy with review fell from 0.965 to 0.715.",
         f"Look at: {rule.look_at}",

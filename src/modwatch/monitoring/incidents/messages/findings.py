@@ -6,11 +6,9 @@ import re
 from modwatch.monitoring.incidents.incidents import LevelChange, MetricValue
 from modwatch.monitoring.incidents.messages.alert import header_safe, written
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
+from modwatch.statistics.live.figures import FIGURES
 
 _REFERENCES = {"fixed": "the fixed reference", "trailing": "the days before"}
-
-#: Of metrics that follow a level: whose level it is.
-_METRIC_NAMES = {"accuracy_change": "Accuracy", "oc_accuracy_change": "Accuracy with review"}
 
 
 #: The end of a title that is about numbers.
@@ -62,11 +60,6 @@ _METRICS = {
     "missing_share_change": "Empty values",
     "psi": "The population stability index",
     "queue_age_oldest_hours": "The waiting time of the oldest comment, in hours,",
-    "window_accuracy": "The model's accuracy over the window",
-    "window_ece": "The expected calibration error over the window",
-    "window_oc_accuracy": "Accuracy with review over the window",
-    "window_review_efficiency": "The share of reviewed comments that the model got wrong, over the "
-    "window,",
     "group_accuracy_difference": "The difference of the accuracy from that of other comments",
     "group_calibration_error_difference": "The difference of the calibration error from that "
     "of other comments",
@@ -196,12 +189,13 @@ def _metric_name(metric: str) -> str:
     """Return what a metric is; of one that the default rules do not watch, its name in words.
 
     >>> _metric_name("completion"), _metric_name("window_brier")
-    ('The labelled share of the routed comments', 'Brier over the window')
+    ('The labelled share of the routed comments', 'Brier score over the window')
     """
-    if metric in _METRICS:
-        return _METRICS[metric]
-    plain = in_words(metric.removeprefix("window_")).capitalize()
-    return f"{plain} over the window" if metric.startswith("window_") else plain
+    key = metric.removeprefix("window_").removesuffix("_change")
+    if key in FIGURES:
+        words = FIGURES[key].words or FIGURES[key].title
+        return f"{words} over the window" if metric.startswith("window_") else words
+    return _METRICS.get(metric, in_words(metric).capitalize())
 
 
 def _threshold(rule: AlertRule) -> str:
@@ -220,7 +214,7 @@ def _threshold(rule: AlertRule) -> str:
 
 def _describe_change(value: MetricValue, change: LevelChange) -> str:
     """Return levels, size and day of a change, each with its 95 % interval."""
-    name = _METRIC_NAMES.get(value.metric, value.metric)
+    name = _metric_name(value.metric)
     size = 100 * (value.value or 0.0)
     ends = ""
     if value.low is not None and value.high is not None:
