@@ -14,7 +14,7 @@ from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.statistics.live.figures import FIGURES
+from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, keys
 
 NORMAL, CRITICAL = "normal", "critical"
 
@@ -27,11 +27,11 @@ NOT_RUN = "not run"
 #: `checks`, and status, of a day that was measured and had no rows.
 NO_COMMENTS = "no comments"
 
-#: What a list of days has of the window, by heading: the keys of the figures.
+#: What a list of days has of the window, by heading: the keys of the figures, the model's first.
 HEADINGS = {
-    f"window {figure.short or figure.title}": figure.name
-    for figure in FIGURES.values()
-    if figure.of_day
+    f"window {FIGURES[key].short or FIGURES[key].title}": FIGURES[key].name
+    for group in (ALONE, TOGETHER)
+    for key in keys(of_day=True, group=group)
 }
 
 _NOTEWORTHY = (CRITICAL, "warning")
