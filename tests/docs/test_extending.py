@@ -1,4 +1,4 @@
-"""The source of docs/extending.md, installed as a package of its own."""
+"""The examples of docs/extending.md, installed as packages of their own where they are some."""
 
 import os
 import re
@@ -6,27 +6,57 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from modwatch.models.scoring.opening import open_scorer
+from modwatch.monitoring.publishing.keys import threshold_rows
+from modwatch.statistics import fully_labelled, measure_days
+from modwatch.statistics.collaboration.review_strategies import all_review_scores
+from modwatch.statistics.live.figures import FIGURES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 
 
-def block(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+SCORE, FIGURE, SOURCE, MODEL = (
+    "A review score",
+    "A figure from labels",
+    "A source of comments",
+    "A model",
+)
+
+
+def block(section: str, language: str) -> str:
+    """Return the first example of a language in a section."""
+    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
     assert found
     return found[1]
 
 
+def run(section: str) -> dict[str, Any]:
+    """Return what the Python example of a section defines."""
+    found: dict[str, Any] = {}
+    exec(block(section, "python"), found)
+    return found
+
+
 @pytest.fixture
 def site(tmp_path):
-    """The folder of an installation that has nothing but the package of the page."""
+    """The folder of an installation that has nothing but the package with the page's source."""
+    return package(tmp_path, "tickets", SOURCE)
+
+
+def package(tmp_path: Path, name: str, section: str) -> Path:
+    """Install the example of a section; return the folder."""
     folder = tmp_path / "site"
-    metadata = folder / "tickets-1.0.dist-info"
+    metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir(parents=True)
-    (folder / "tickets.py").write_text(block("python"))
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: tickets\nVersion: 1.0\n")
-    groups = tomllib.loads(block("toml"))["project"]["entry-points"]
+    (folder / f"{name}.py").write_text(block(section, "python"))
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    groups = tomllib.loads(block(section, "toml"))["project"]["entry-points"]
     lines = [
         line
         for group, names in groups.items()
@@ -44,7 +74,7 @@ def modwatch(site: Path, *arguments: str, **variables: str) -> "subprocess.Compl
 
 
 def test_the_source_of_the_page_is_configured_checked_and_read(site):
-    named = dict(re.findall(r"(MODWATCH_\w+)=(\S+)", block("bash")))
+    named = dict(re.findall(r"(MODWATCH_\w+)=(\S+)", block(SOURCE, "bash")))
     shown = modwatch(site, "settings", **named)
     assert re.search(
         r"MODWATCH_SOURCE__QUEUE +parcels +environment +Name of the queue", shown.stdout
@@ -68,3 +98,49 @@ def test_an_entry_point_that_is_no_kind_of_source_is_named(site):
     ):
         points.write_text(f"[modwatch.sources]\n{name} = {value}\n")
         assert problem in modwatch(site, "up").stderr
+
+
+def test_the_review_score_of_the_page_orders_and_is_refused_without_its_column(tmp_path):
+    site = package(tmp_path, "doubts", SCORE)
+    named = dict(re.findall(r"(MODWATCH_\w+)=(\S+)", block(SCORE, "bash")))
+    shown = modwatch(site, "settings", **named)
+    assert re.search(r"MODWATCH_STRATEGY +doubt +environment", shown.stdout)
+    unknown = modwatch(site, "settings", MODWATCH_STRATEGY="doubts")
+    assert "strategy must be one of ('uncertainty'," in unknown.stderr
+    program = (
+        "from modwatch.statistics import review_scores\n"
+        "found = {'columns': {'doubt': [0.1, 0.4, 0.1]}}\n"
+        "print(review_scores([0.1, 0.9, 0.4], 'doubt', **found).argsort().tolist())\n"
+        "review_scores([0.1], 'doubt')\n"
+    )
+    command = [sys.executable, "-c", program]
+    env = os.environ | {"PYTHONPATH": str(site)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "[0, 2, 1]\n"
+    assert "the strategy doubt needs the column doubt" in done.stderr
+
+
+def test_the_figure_of_the_page_is_estimated_and_watched(monkeypatch):
+    mine = run(FIGURE)["ALARMS"]
+    monkeypatch.setitem(FIGURES, mine.key, mine)
+    rng = np.random.default_rng(0)
+    prob = rng.random(500)
+    day = fully_labelled(rng.random(500) < prob, prob)
+    value = measure_days([day]).set_index("metric")["value"]
+    assert value[mine.key] == pytest.approx(1 - value["precision_flagged"])
+    assert threshold_rows(f"window_{mine.key}", None, None) == [mine.name]
+
+
+@pytest.mark.services
+def test_the_model_of_the_page_returns_the_column_of_the_review_score(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    score = run(SCORE)["DOUBT"]
+    scores = {**all_review_scores(), score.name: score}
+    monkeypatch.setattr(
+        "modwatch.statistics.collaboration.review_strategies.all_review_scores", lambda: scores
+    )
+    mlflow.pyfunc.save_model(str(tmp_path / "model"), python_model=run(MODEL)["Annotators"]())
+    scorer = open_scorer(tmp_path / "model", model_version="1")
+    assert scorer.columns == ("prob", "cut", "doubt")
+    found = scorer.score(["Thank you.", "a much longer comment " * 9])
+    assert found.further["doubt"][0] < found.further["doubt"][1]
