@@ -4,10 +4,10 @@
 known label. Moderators see a comment's id, so use ids that look like all others.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from sqlalchemy import (
     Connection,
@@ -23,16 +23,18 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.account import Account
+from modwatch.common.columns import Column
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, text_problem
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.readers import Record, read_records, require_columns, table_columns
+from modwatch.data.sources.readers import read_records, require_columns, table_columns
 from modwatch.data.sources.values import USUAL, Vocabulary, vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_COMMITMENT
 from modwatch.review.queue.comments import REASONS, comment_of
 from modwatch.review.queue.intake import withdraw
+from modwatch.review.queue.items import content_columns, content_of, facts_of
 from modwatch.review.tables import (
     FINAL_ACTIONS,
     ROUTED_KINDS,
@@ -42,13 +44,16 @@ from modwatch.review.tables import (
     review_item,
 )
 
+#: The columns that a file of gold comments must have.
+_REQUIRED = ("comment_id", "text", "label", "source")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GoldComment:
     """One comment and its known label; its repr never contains its text.
 
     >>> GoldComment(comment_id="c1", text="private", label=1, source="panel of March")
-    GoldComment(comment_id='c1', label=1, source='panel of March', language=None, platform=None)
+    GoldComment(comment_id='c1', label=1, source='panel of March')
     """
 
     comment_id: str
@@ -58,30 +63,33 @@ class GoldComment:
     #: Where the label comes from: a person, a panel, a published corpus.
     source: str
     parent_text: str | None = field(default=None, repr=False)
-    language: str | None = None
-    platform: str | None = None
+    #: See `queue.items.content_of`.
+    shown: Mapping[str, Any] = field(default_factory=dict, repr=False)
     policy_code: str | None = field(default=None, repr=False)
 
 
 def gold_of(
-    values: Mapping[str, Any], vocabulary: Vocabulary = USUAL
+    values: Mapping[str, Any], vocabulary: Vocabulary = USUAL, own: Sequence[Column] = ()
 ) -> tuple[GoldComment | None, str | None]:
-    """Return the gold comment of a record, whose `values` are named as its fields, and its problem.
+    """Return the gold comment of a record, and its problem.
 
-    One of them is None; the problem is a key of `REASONS`. Other values are ignored.
+    One of them is None; the problem is a key of `REASONS`. The values are named as the fields, and
+    what moderators see as the columns, with the platform's `own`. Other values are ignored.
 
     >>> gold_of({"comment_id": 1, "text": "private", "label": "yes", "source": "p"})[0]
-    GoldComment(comment_id='1', label=1, source='p', language=None, platform=None)
+    GoldComment(comment_id='1', label=1, source='p')
     >>> gold_of({"comment_id": 1, "text": "private", "label": "maybe", "source": "p"})
     (None, 'unreadable_label')
     """
-    texts, problem = comment_of(values, "source", "policy_code")
+    texts, problem = comment_of(values, "source", "policy_code", own=own)
     label, unreadable = vote_of(values.get("label"), vocabulary)
     problem = problem or unreadable or ("missing_label" if label is None else None)
     if problem is None and text_problem(texts["source"]):
         problem = "missing_source"
-    known = cast(dict[str, Any], texts)
-    return (None if problem or label is None else GoldComment(label=label, **known)), problem
+    if problem or label is None:
+        return None, problem
+    known = {name: texts[name] for name in ("source", "policy_code")}
+    return GoldComment(label=label, **content_of(texts, own), **known), None
 
 
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
@@ -90,43 +98,50 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     An existing gold comment stays unchanged. Raises `QueueError` if its text or label differs
     (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
-    records = [Record(line=n, values=asdict(comment)) for n, comment in enumerate(comments, 1)]
+    found = [(number, *_checked(comment)) for number, comment in enumerate(comments, 1)]
     with engine.begin() as connection:
-        return len(_add_all(connection, records, "number", "the list", Account(read=len(records))))
+        return len(_add_all(connection, found, "number", "the list", Account(read=len(found))))
 
 
 def add_gold_file(
-    engine: Engine, path: Path, form: TextFormat, vocabulary: Vocabulary = USUAL
+    engine: Engine,
+    path: Path,
+    form: TextFormat,
+    vocabulary: Vocabulary = USUAL,
+    own: Sequence[Column] = (),
 ) -> tuple[int, Account]:
     """Add the gold comments of a file, as `add_gold` does; return how many are new, and an account.
 
-    The columns are named as the fields of `GoldComment`. Exact duplicates are merged. Raises
+    The columns are named as the values of `gold_of`. Exact duplicates are merged. Raises
     `QueueError` naming every reason why records cannot be gold, with the line of the first.
     """
     account = Account()
     names = table_columns(path, form=form)
-    known = {f.name: "" for f in fields(GoldComment) if f.default is MISSING or f.name in names}
+    optional = {*content_columns(own)[2:], "policy_code"}
+    known = {**dict.fromkeys(_REQUIRED, ""), **dict.fromkeys(optional & {*names}, "")}
     if names or not any(read_records(path, form=form)):  # else no record can be read
         require_columns(str(path), names, known)
-    records = read_records(path, form=form, account=account)
+    found = (
+        (record.line, None, record.problem)
+        if record.problem
+        else (record.line, *gold_of(record.values, vocabulary, own))
+        for record in read_records(path, form=form, account=account)
+    )
     with engine.begin() as connection:
-        added = _add_all(connection, records, "line", str(path), account, vocabulary)
-        return len(added), account
+        return len(_add_all(connection, found, "line", str(path), account)), account
 
 
 def _add_all(
     connection: Connection,
-    records: Iterable[Record],
+    found: Iterable[tuple[int, GoldComment | None, str | None]],
     unit: str,
     source: str,
     account: Account,
-    vocabulary: Vocabulary = USUAL,
 ) -> list[str]:
-    """Add gold comments and record it; return the ids of the new ones."""
+    """Add gold comments, each with its number and problem, and record it; return the new ids."""
     added, seen = [], dict[str, GoldComment]()
-    for record in records:
-        comment, problem = gold_of(record.values, vocabulary)
-        place = record.problem or problem or "used"
+    for number, comment, problem in found:
+        place = problem or "used"
         if comment is not None:
             first = seen.setdefault(comment.comment_id, comment)
             if first is not comment:
@@ -135,13 +150,19 @@ def _add_all(
                 place = "other_gold"
             elif new:
                 added.append(comment.comment_id)
-        account.count(place, where=f"{unit} {record.line}")
+        account.count(place, where=f"{unit} {number}")
     account.close(source)
     if account.left_out:
         faults = account.faults(REASONS)
         raise QueueError(f"nothing of {source} was added; correct its records: {faults}")
     record_gold(connection, "add_gold", added)
     return added
+
+
+def _checked(comment: GoldComment) -> tuple[GoldComment | None, str | None]:
+    """Return a gold comment as `gold_of` reads it, and its problem."""
+    found, problem = gold_of({**asdict(comment), **facts_of(comment.shown)})
+    return found and replace(found, shown=comment.shown), problem
 
 
 def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
@@ -171,11 +192,8 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     unanimously. Raises `QueueError` for an item without such a label.
     """
     with engine.begin() as connection:
-        records = [
-            Record(line=item_id, values=asdict(_decided_comment(connection, item_id)))
-            for item_id in item_ids
-        ]
-        return _add_all(connection, records, "item", "the items", Account(read=len(records)))
+        found = [(id_, *_checked(_decided_comment(connection, id_))) for id_ in item_ids]
+        return _add_all(connection, found, "item", "the items", Account(read=len(found)))
 
 
 def record_gold(
@@ -233,7 +251,7 @@ def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
             f"item {item_id} is not a decided review item, or was erased; choose another"
         )
     label, policy_code, source = _final_label(connection, item)
-    copied = ("comment_id", "text", "parent_text", "language", "platform")
+    copied = ("comment_id", "text", "parent_text", "shown")
     return GoldComment(
         **{name: item[name] for name in copied},
         label=label,
