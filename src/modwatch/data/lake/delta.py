@@ -182,7 +182,7 @@ class Lake:
             keep_private(self.root)
             delta = self._open(table) or self._create(table)
             stored = _stored(delta) if table in _EXTENDED else schema
-            self._require_types(table, stored)
+            self._require_types(table, stored, stored.names)
             write_deltalake(
                 delta,
                 pa.RecordBatchReader.from_batches(schema, counted),
@@ -385,14 +385,13 @@ class Lake:
         # Delta lists the part that was written last first, whichever of two writers that was, and
         # sums of floating-point numbers depend on the order of the rows. Hence by folder.
         files = sorted(stored.get_fragments(), key=lambda file: posixpath.dirname(file.path))
-        schema = stored.schema
-        self._require_types(table, schema)
-        known = self.schema(table)
+        schema, known = stored.schema, self.schema(table)
         for column in known:
             if column.name not in schema.names:  # no row has it yet
                 schema = schema.append(column)
         dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
         names = columns or [name for name in schema.names if name in known.names]
+        self._require_types(table, schema, names)
         return self._batches(table, dataset, condition, names)
 
     def _batches(
@@ -418,14 +417,14 @@ class Lake:
         schema = self.schema(table)
         return pa.schema([schema.field(name) for name in names])
 
-    def _require_types(self, table: str, stored: pa.Schema) -> None:
+    def _require_types(self, table: str, stored: pa.Schema, names: Collection[str]) -> None:
         """Raise LakeError for a column of the platform that is stored with another type."""
         for column in self.columns if table in SOURCED else ():
-            found, field = stored.get_field_index(column.name), field_of(column)
-            if found >= 0 and stored.types[found] != field.type:
+            found = stored.field(column.name) if column.name in stored.names else None
+            if column.name in names and found and found.type != field_of(column).type:
                 raise LakeError(
                     f"the column {column.name!r} of table {table} of {self.root} is stored as "
-                    f"{column_of(stored.field(found)).type}, and MODWATCH_COLUMNS says "
+                    f"{column_of(found).type}, and MODWATCH_COLUMNS says "
                     f"{column.type}; name the new column otherwise, or restore its type"
                 )
 
