@@ -19,10 +19,10 @@ REFUSED = [
     ({"a-b": TEXT}, "has no plain name"),
     ({"_a": TEXT}, "has no plain name"),
     ({"a": "text"}, "'a' is no JSON map; write one"),
-    ({"a": {}}, "'a' has the type None; choose one of text, number"),
+    ({"a": {}}, "'a' has the type 'None'; choose one of text, number"),
     ({"a": {"type": "json"}}, "'a' has the type 'json'; choose one of"),
     ({"a": {"type": "text", "group_by": True}}, "'a' has group_by; it may have type"),
-    ({"a": {"type": "text", "erasable": "yes"}}, "'a' has another erasable than true and false"),
+    ({"a": {"type": "text", "erasable": "yes"}}, "'a' has a fact that is neither true nor false"),
     ({"a": {"type": "number", "groups_by": True}}, "'a' has too many values to group by"),
     ({"a": {"type": "text", "hidden_when_blind": True}}, "'a' is hidden_when_blind and never"),
     ({"a": {"type": "time", "shown_in_queue": True}}, "'a' is a time, which would tell"),
@@ -44,7 +44,7 @@ def test_what_can_be_no_column_is_named_with_the_remedy(given, message, monkeypa
     [
         ('{"a": {"type": "text"}, "a": {"type": "number"}}', "names a twice; name it once"),
         ('{"a": {"type": "text", "type": "number"}}', "names type twice"),
-        ("{", "is not JSON"),
+        ("{", "is no JSON map"),
         ("[]", "JSON map"),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_name_stands_once_in_a_map(written, message, monkeypatch):
 
 def test_the_environment_names_columns_with_their_facts(monkeypatch):
     monkeypatch.setenv("MODWATCH_COLUMNS", '{"select": {"type": "text", "groups_by": true}}')
-    assert load_settings().own_columns == own_columns({"select": {**TEXT, "groups_by": True}})
+    assert load_settings().columns == own_columns({"select": {**TEXT, "groups_by": True}})
 
 
 def test_no_column_of_a_table_can_be_named_anew():

@@ -244,7 +244,7 @@ def test_a_source_may_map_declared_columns_only(home):
 
 
 def test_values_of_a_source_of_ones_own_that_cannot_be_are_missing(tmp_path):
-    own = Settings(columns=COLUMNS).own_columns
+    own = Settings(columns=COLUMNS).columns
     values = {"comment_id": "c", "text": "t", "user": "many", "karma": "0.5", "select": "a\0"}
     [batch] = batches(MONDAY, [LandedRow(origin="o", values=values)], own=own)
     [row] = batch.to_pylist()

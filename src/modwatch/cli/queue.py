@@ -178,7 +178,7 @@ def add(resources: "Resources", *, file: Path, encoding: str, **words: tuple[str
     from modwatch.review.quality_control.gold import add_gold_file
 
     form, known = TextFormat(encoding=encoding), Vocabulary.of(**words)
-    own = resources.settings.own_columns
+    own = resources.settings.columns
     new, account = add_gold_file(resources.database, file, form, known, own)
     counted = ", ".join(f"{name} {number}" for name, number, _ in account.rows())
     print(f"{new} new gold comments; {file}: {counted}")

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from modwatch.common.errors import SettingsError
-
 #: What a column of a platform may hold. Times are UTC.
 OWN_TYPES = ("text", "number", "integer", "boolean", "time")
 
@@ -107,22 +105,27 @@ def shown(own: Iterable[Column] = ()) -> tuple[Column, ...]:
     >>> [column.name for column in shown()]
     ['platform', 'language']
     """
-    texts = PLACED[:2]
-    return tuple(c for c in (*COLUMNS, *own) if c.shown_in_queue and c.name not in texts)
+    return tuple(c for c in (*COLUMNS, *own) if c.shown_in_queue and c.name not in PLACED[:2])
 
 
-def decoded(given: object) -> object:
-    """Return the map of a JSON text; any other object as it is.
+def own_columns(given: object) -> tuple[Column, ...]:
+    """Return the columns of a platform from a map, or from its JSON text.
+
+    >>> own_columns('{"channel": {"type": "text", "groups_by": true}}')[0].groups_by
+    True
 
     Raises:
-        ValueError: the text is no JSON, or a map has one name twice.
+        ValueError: one of them cannot be a column; the message names it and the remedy.
     """
-    if not isinstance(given, str):
+    if isinstance(given, tuple):  # as they were returned before
         return given
     try:
-        return json.loads(given, object_pairs_hook=_once)
+        found = json.loads(given, object_pairs_hook=_once) if isinstance(given, str) else given
     except (json.JSONDecodeError, RecursionError):
-        raise ValueError("MODWATCH_COLUMNS is not JSON; use a JSON map") from None
+        found = None
+    if isinstance(found, Mapping):
+        return tuple(_own(*pair) for pair in found.items())
+    raise ValueError('MODWATCH_COLUMNS is no JSON map; use {"channel": {"type": "text"}}')
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -132,54 +135,35 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def own_columns(given: Mapping[str, Mapping[str, object]]) -> tuple[Column, ...]:
-    """Return the columns of a platform, as MODWATCH_COLUMNS has them.
-
-    >>> own_columns({"channel": {"type": "text", "groups_by": True}})[0].groups_by
-    True
-
-    Raises:
-        SettingsError: one of them cannot be a column; the message names it and the remedy.
-    """
-    return tuple(_own(name, facts) for name, facts in given.items())
-
-
-def _own(name: str, facts: object) -> Column:
-    def require(condition: object, fault: str) -> None:
-        if not condition:
-            raise SettingsError(f"MODWATCH_COLUMNS: the column {name!r} {fault}")
-
-    plain = "choose another name, and map it to that of the source by MODWATCH_SOURCE__COLUMNS"
-    require(
-        _NAME.fullmatch(name),
-        "has no plain name; write up to 40 lower-case letters, digits and _, from a letter on",
-    )
-    require(name not in {column.name for column in COLUMNS}, f"is one of Modwatch's; {plain}")
-    require(
-        name not in RESERVED and not name.startswith("reference_"),
-        f"is named like one that Modwatch adds to its tables; {plain}",
-    )
-    require(isinstance(facts, Mapping), 'is no JSON map; write one such as {"type": "text"}')
-    known = dict(facts) if isinstance(facts, Mapping) else {}
-    kind = known.pop("type", None)
-    require(kind in OWN_TYPES, f"has the type {kind!r}; choose one of {', '.join(OWN_TYPES)}")
-    unknown = sorted(str(key) for key in known.keys() - {*_FLAGS})
-    require(not unknown, f"has {', '.join(unknown)}; it may have type, {', '.join(_FLAGS)}")
-    for flag, value in known.items():
-        require(isinstance(value, bool), f"has another {flag} than true and false; write one")
-    column = Column(
-        name=name, type=str(kind), **{key: value is True for key, value in known.items()}
-    )
-    require(
-        not column.groups_by or kind not in ("number", "time"),
-        f"has too many values to group by, as each {kind} has; leave out groups_by",
-    )
-    require(
-        not column.hidden_when_blind or column.shown_in_queue,
-        "is hidden_when_blind and never shown; set shown_in_queue, or leave out both",
-    )
-    require(
-        kind != "time" or column.hidden_when_blind or not column.shown_in_queue,
-        "is a time, which would tell moderators the retests; set hidden_when_blind",
-    )
+def _own(name: str, given: object) -> Column:
+    facts = given if isinstance(given, Mapping) else {}
+    kind, more = str(facts.get("type")), sorted({*facts} - {"type", *_FLAGS})
+    column = Column(name=name, type=kind, **{flag: facts.get(flag) is True for flag in _FLAGS})
+    other = "choose another name, and map it by MODWATCH_SOURCE__COLUMNS"
+    shows = column.shown_in_queue and not column.hidden_when_blind
+    faults = {
+        "has no plain name; write up to 40 of a-z, 0-9 and _, a letter first": (
+            not _NAME.fullmatch(name)
+        ),
+        f"is one of Modwatch's; {other}": name in {ours.name for ours in COLUMNS},
+        f"is named like one that Modwatch adds to its tables; {other}": (
+            name in RESERVED or name.startswith("reference_")
+        ),
+        'is no JSON map; write one such as {"type": "text"}': not isinstance(given, Mapping),
+        f"has the type {kind!r}; choose one of {', '.join(OWN_TYPES)}": kind not in OWN_TYPES,
+        f"has {', '.join(more)}; it may have type, {', '.join(_FLAGS)}": more,
+        "has a fact that is neither true nor false; write one of them": any(
+            not isinstance(facts[flag], bool) for flag in _FLAGS if flag in facts
+        ),
+        "has too many values to group by; leave out groups_by": (
+            column.groups_by and kind in ("number", "time")
+        ),
+        "is hidden_when_blind and never shown; set shown_in_queue, too": (
+            column.hidden_when_blind and not column.shown_in_queue
+        ),
+        "is a time, which would tell retests; set hidden_when_blind": kind == "time" and shows,
+    }
+    for fault, is_so in faults.items():
+        if is_so:
+            raise ValueError(f"MODWATCH_COLUMNS: the column {name!r} {fault}")
     return column

@@ -14,8 +14,7 @@ from pydantic import BeforeValidator, Field, IPvAnyNetwork, SecretStr, model_val
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from modwatch.common.columns import Column, decoded, own_columns
-from modwatch.common.errors import SettingsError
+from modwatch.common.columns import Column, own_columns
 from modwatch.common.text import LONGEST_TEXT
 from modwatch.settings.sources import SOURCES, AnySource
 
@@ -90,8 +89,8 @@ class Settings(BaseSettings):
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )
     source: AnySource | None = None
-    columns: Annotated[dict[str, Any], NoDecode, BeforeValidator(decoded)] = Field(
-        default_factory=dict,
+    columns: Annotated[tuple[Column, ...], NoDecode, BeforeValidator(own_columns)] = Field(
+        (),
         description="Columns of comments that the platform adds, as a JSON map of names to a "
         "`type` (text, number, integer, boolean or time) and, as far as they are true, "
         "`groups_by`, `shown_in_queue`, `erasable` and `hidden_when_blind`: docs/extending.md",
@@ -428,19 +427,6 @@ class Settings(BaseSettings):
                     f"settings: {why}"
                 )
         return self
-
-    @model_validator(mode="after")
-    def _columns_can_be(self) -> "Settings":
-        try:
-            own_columns(self.columns)
-        except SettingsError as exc:
-            raise ValueError(str(exc)) from None
-        return self
-
-    @property
-    def own_columns(self) -> tuple[Column, ...]:
-        """The columns of the platform's own."""
-        return own_columns(self.columns)
 
     @property
     def own_scores(self) -> bool:

@@ -37,13 +37,14 @@ from modwatch.common.columns import Column
 from modwatch.common.errors import LakeError
 from modwatch.data.lake.files import keep_private
 from modwatch.data.lake.schemas import (
+    EXTENDED,
     PARTITIONS,
     SOURCED,
     TABLES,
-    column_of,
     field_of,
     measured_columns,
     schema_of,
+    type_of,
 )
 
 if TYPE_CHECKING:
@@ -66,9 +67,6 @@ _UNCOMMITTED_HOURS = 24
 #: Of several that make a table, as the shards of a first day, one does. A repeated commit would
 #: make it again, and abort what the others are writing.
 _ONCE = CommitProperties(max_commit_retries=0)
-
-#: The tables that columns of the platform belong to.
-_EXTENDED = (*SOURCED, "segment_counts")
 
 #: Tables that are tried on an object store, and writers that make each at once.
 _TRIALS, _WRITERS = 3, 4
@@ -148,17 +146,17 @@ class Lake:
 
         What a setting does not name any more is personal data still: it counts as erasable.
         """
-        named, stored = {column.name: column for column in self.columns}, dict[str, Column]()
-        for table in SOURCED:
-            if delta := self._open(table):
-                known = TABLES[table].names
-                fields = (field for field in _stored(delta) if field.name not in known)
-                stored |= {field.name: column_of(field) for field in fields}
-        kept = {
-            name: replace(named[name], type=column.type) if name in named else column
-            for name, column in stored.items()
+        named = {column.name: column for column in self.columns}
+        stored = {
+            field.name: replace(
+                named.get(field.name, Column(name=field.name, erasable=True)), type=type_of(field)
+            )
+            for table in SOURCED
+            if (delta := self._open(table))
+            for field in _stored(delta)
+            if field.name not in TABLES[table].names
         }
-        return replace(self, columns=tuple((named | kept).values()))
+        return replace(self, columns=tuple(stored.values()))
 
     def replace(
         self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
@@ -181,7 +179,7 @@ class Lake:
         try:
             keep_private(self.root)
             delta = self._open(table) or self._create(table)
-            stored = _stored(delta) if table in _EXTENDED else schema
+            stored = _stored(delta) if table in EXTENDED else schema
             self._require_types(table, stored, stored.names)
             write_deltalake(
                 delta,
@@ -424,7 +422,7 @@ class Lake:
             if column.name in names and found and found.type != field_of(column).type:
                 raise LakeError(
                     f"the column {column.name!r} of table {table} of {self.root} is stored as "
-                    f"{column_of(found).type}, and MODWATCH_COLUMNS says "
+                    f"{type_of(found)}, and MODWATCH_COLUMNS says "
                     f"{column.type}; name the new column otherwise, or restore its type"
                 )
 

@@ -48,14 +48,13 @@ def field_of(column: Column) -> pa.Field:
     return pa.field(column.name, _TYPES.get(column.type, pa.string()))
 
 
-def column_of(field: pa.Field) -> Column:
-    """Return a column as rows were stored with it, which nobody declares any more.
+def type_of(field: pa.Field) -> str:
+    """Return the type of a column that rows were stored with.
 
-    >>> column_of(pa.field("subscriber", pa.bool_())).type
+    >>> type_of(pa.field("subscriber", pa.bool_()))
     'boolean'
     """
-    kind = next((name for name, kind in _TYPES.items() if kind == field.type), "text")
-    return Column(name=field.name, type=kind, erasable=True)
+    return next((name for name, kind in _TYPES.items() if kind == field.type), "text")
 
 
 #: Columns of a comment besides its text. Only replayed corpora and the synthetic community have a
@@ -509,6 +508,7 @@ TABLES: dict[str, pa.Schema] = {
 
 #: The tables with rows of the source, which have the columns of the platform, too.
 SOURCED = ("landed", "comments", "quarantine")
+EXTENDED = (*SOURCED, "segment_counts")
 
 
 def schema_of(table: str, own: Sequence[Column] = ()) -> pa.Schema:

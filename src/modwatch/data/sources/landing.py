@@ -9,19 +9,18 @@ import datetime as dt
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from modwatch.common.account import Account
 from modwatch.common.columns import COLUMNS, OPTIONAL, Column
 from modwatch.common.errors import SourceError
-from modwatch.data.lake.schemas import NO_DECISION, field_of, schema_of
+from modwatch.data.lake.schemas import NO_DECISION, schema_of
 from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 from modwatch.data.sources.values import (
@@ -54,6 +53,9 @@ IDS = {column.name for column in COLUMNS if column.type == "id"}
 
 #: The columns of `landed` that a source of scores may map, too. `prob` is required.
 SCORE_COLUMNS = ("prob", "model_version", "flagged")
+
+#: Those whose value a row cannot do without, if the source has them.
+_NEEDED = ("comment_id", "text", *SCORE_COLUMNS)
 
 
 class Source(Protocol):
@@ -126,13 +128,21 @@ def in_batches(
     pending: list[LandedRow] = []
     first, characters = 0, 0
     for row in rows:
-        pending.append(row)
+        pending.append(_typed(row, own) if own else row)
         characters += len(row.values.get("text") or "") + len(row.values.get("parent_text") or "")
         if len(pending) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
             yield _batch(day, first, pending, own)
             first, characters, pending = first + len(pending), 0, []
     if pending:
         yield _batch(day, first, pending, own)
+
+
+def _typed(row: LandedRow, own: Sequence[Column]) -> LandedRow:
+    """Return a row with the values of the platform's columns in their types, or missing."""
+    read = {column.name: converted(column.type, row.values.get(column.name)) for column in own}
+    values = {name: value for name, (value, _) in read.items()}
+    faults = (f"{name}: {problem}" for name, (_, problem) in read.items() if problem)
+    return replace(row, values={**row.values, **values}, faults=[*row.faults, *faults])
 
 
 def distinct(rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]:
@@ -184,43 +194,28 @@ def column_batch(
     size, schema = len(columns["origin"]), schema_of("landed", own)
     nulls = {name: pa.nulls(size) for name in schema.names}
     given = {**nulls, "dt": [day] * size, "row": range(first, first + size), **columns}
-    unread = [(column.name, *_own_array(column, given[column.name])) for column in own]
-    given |= {name: array for name, array, _ in unread}
-    batch = pa.RecordBatch.from_pydict(given, schema=schema)
-    for name, _, found in unread:
-        for fault in dict.fromkeys(filter(None, found)):
-            batch = _with_fault(batch, name, fault, np.array([one == fault for one in found], bool))
-    for name in (*OPTIONAL, *(column.name for column in own)):
-        for fault, bad in _bad_values(name, batch.column(name)):
-            rows = pc.fill_null(bad, False).to_numpy(zero_copy_only=False)
-            batch = _with_fault(batch, name, fault, rows)
-    return batch
+    named = (*OPTIONAL, *(column.name for column in own))
+    return _without_faults(pa.RecordBatch.from_pydict(given, schema=schema), named)
 
 
-def _own_array(column: Column, values: Any) -> tuple[pa.Array, Sequence[str | None]]:
-    """Return the values of a column of the platform, and why those that cannot be are null."""
-    kind = field_of(column).type
-    if isinstance(values, pa.Array) and values.type in (kind, pa.null()):
-        return values.cast(kind), ()
-    pairs = [converted(column.type, value) for value in values]
-    return pa.array([value for value, _ in pairs], kind), [problem for _, problem in pairs]
-
-
-def _with_fault(
-    batch: pa.RecordBatch, name: str, fault: str, bad: NDArray[np.bool_]
-) -> pa.RecordBatch:
-    """Return a batch without the values (n,) of a column that are `bad`, which `faults` names."""
-    if not bad.any():
+def _without_faults(batch: pa.RecordBatch, optional: Iterable[str]) -> pa.RecordBatch:
+    faults: list[list[str] | None] | None = None
+    for name in optional:
+        column = batch.column(name)
+        for fault, bad in _bad_values(name, column):
+            rows = np.flatnonzero(pc.fill_null(bad, False).to_numpy(zero_copy_only=False))
+            if not rows.size:
+                continue
+            faults = batch.column("faults").to_pylist() if faults is None else faults
+            for row in rows:
+                faults[row] = [*(faults[row] or ()), f"{name}: {fault}"]
+            at = batch.schema.get_field_index(name)
+            batch = batch.set_column(at, batch.schema.field(at), pc.if_else(bad, None, column))
+    if faults is None:
         return batch
-    faults = batch.column("faults").to_pylist()
-    for row in np.flatnonzero(bad):
-        faults[row] = [*(faults[row] or ()), f"{name}: {fault}"]
-    named = pa.array(faults, batch.schema.field("faults").type)
-    kept = pc.if_else(pa.array(bad), None, batch.column(name))
-    for changed, values in ((name, kept), ("faults", named)):
-        at = batch.schema.get_field_index(changed)
-        batch = batch.set_column(at, batch.schema.field(at), values)
-    return batch
+    at = batch.schema.get_field_index("faults")
+    field = batch.schema.field(at)
+    return batch.set_column(at, field, pa.array(faults, field.type))
 
 
 def _bad_values(name: str, column: pa.Array) -> Iterator[tuple[str, pa.BooleanArray]]:
@@ -396,13 +391,12 @@ class MappedSource:
         unread, faults, deleted = moment.problem, [], self.deleted_texts
         for name, column in names.items():
             values[name], problem = self._converted(name, record.get(column))
-            is_optional = name in OPTIONAL or name in self._own
-            if problem and not is_optional:
+            if problem and name in _NEEDED:
                 unread = unread or problem
             elif problem:
                 values[name] = None
                 faults.append(f"{name}: {problem}")
-            elif deleted and is_optional and values[name] in deleted:
+            elif deleted and name not in _NEEDED and values[name] in deleted:
                 values[name] = None
         if self.votes:
             votes = [vote_of(record.get(column), self.vocabulary) for column in self.votes]
@@ -427,9 +421,9 @@ class MappedSource:
         )
 
     def _converted(self, name: str, value: object) -> tuple[Any, str | None]:
-        if name != "decided_at" and self._own.get(name) != "time":
-            kind = self._own.get(name)
-            return converted(kind, value) if kind else convert(name, value, self.vocabulary)
+        kind = self._own.get(name)
+        if name != "decided_at" and kind != "time":
+            return (value, None) if kind else convert(name, value, self.vocabulary)
         if self.vocabulary.is_no_vote(value):
             return None, None
         moment = read_moment(value, self._zone, self.timestamp_format)

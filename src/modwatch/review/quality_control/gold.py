@@ -5,7 +5,7 @@ known label. Moderators see a comment's id, so use ids that look like all others
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,14 +27,14 @@ from modwatch.common.columns import Column
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, text_problem
 from modwatch.data.sources.delimited import TextFormat
-from modwatch.data.sources.readers import read_records, require_columns, table_columns
+from modwatch.data.sources.readers import Record, read_records, require_columns, table_columns
 from modwatch.data.sources.values import USUAL, Vocabulary, vote_of
 from modwatch.review.events import record_event
 from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_COMMITMENT
 from modwatch.review.queue.comments import REASONS, comment_of
 from modwatch.review.queue.intake import withdraw
-from modwatch.review.queue.items import content_columns, content_of, facts_of
+from modwatch.review.queue.items import content_columns, content_of
 from modwatch.review.tables import (
     FINAL_ACTIONS,
     ROUTED_KINDS,
@@ -88,8 +88,10 @@ def gold_of(
         problem = "missing_source"
     if problem or label is None:
         return None, problem
-    known = {name: texts[name] for name in ("source", "policy_code")}
-    return GoldComment(label=label, **content_of(texts, own), **known), None
+    known = {name: texts[name] for name in ("source", "policy_code")} | content_of(texts, own)
+    if isinstance(values.get("shown"), Mapping):  # a gold comment, not a record of columns
+        known["shown"] = values["shown"]
+    return GoldComment(label=label, **known), None
 
 
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
@@ -98,9 +100,9 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
     An existing gold comment stays unchanged. Raises `QueueError` if its text or label differs
     (retire it first: earlier answers then no longer count), or if a comment cannot be stored.
     """
-    found = [(number, *_checked(comment)) for number, comment in enumerate(comments, 1)]
+    records = [Record(line=n, values=asdict(comment)) for n, comment in enumerate(comments, 1)]
     with engine.begin() as connection:
-        return len(_add_all(connection, found, "number", "the list", Account(read=len(found))))
+        return len(_add_all(connection, records, "number", "the list", Account(read=len(records))))
 
 
 def add_gold_file(
@@ -121,27 +123,26 @@ def add_gold_file(
     known = {**dict.fromkeys(_REQUIRED, ""), **dict.fromkeys(optional & {*names}, "")}
     if names or not any(read_records(path, form=form)):  # else no record can be read
         require_columns(str(path), names, known)
-    found = (
-        (record.line, None, record.problem)
-        if record.problem
-        else (record.line, *gold_of(record.values, vocabulary, own))
-        for record in read_records(path, form=form, account=account)
-    )
+    records = read_records(path, form=form, account=account)
     with engine.begin() as connection:
-        return len(_add_all(connection, found, "line", str(path), account)), account
+        added = _add_all(connection, records, "line", str(path), account, vocabulary, own)
+        return len(added), account
 
 
 def _add_all(
     connection: Connection,
-    found: Iterable[tuple[int, GoldComment | None, str | None]],
+    records: Iterable[Record],
     unit: str,
     source: str,
     account: Account,
+    vocabulary: Vocabulary = USUAL,
+    own: Sequence[Column] = (),
 ) -> list[str]:
-    """Add gold comments, each with its number and problem, and record it; return the new ids."""
+    """Add gold comments and record it; return the ids of the new ones."""
     added, seen = [], dict[str, GoldComment]()
-    for number, comment, problem in found:
-        place = problem or "used"
+    for record in records:
+        comment, problem = gold_of(record.values, vocabulary, own)
+        place = record.problem or problem or "used"
         if comment is not None:
             first = seen.setdefault(comment.comment_id, comment)
             if first is not comment:
@@ -150,19 +151,13 @@ def _add_all(
                 place = "other_gold"
             elif new:
                 added.append(comment.comment_id)
-        account.count(place, where=f"{unit} {number}")
+        account.count(place, where=f"{unit} {record.line}")
     account.close(source)
     if account.left_out:
         faults = account.faults(REASONS)
         raise QueueError(f"nothing of {source} was added; correct its records: {faults}")
     record_gold(connection, "add_gold", added)
     return added
-
-
-def _checked(comment: GoldComment) -> tuple[GoldComment | None, str | None]:
-    """Return a gold comment as `gold_of` reads it, and its problem."""
-    found, problem = gold_of({**asdict(comment), **facts_of(comment.shown)})
-    return found and replace(found, shown=comment.shown), problem
 
 
 def retire_gold(engine: Engine, comment_ids: Collection[str]) -> int:
@@ -192,8 +187,11 @@ def gold_from_decisions(engine: Engine, item_ids: Iterable[int]) -> list[str]:
     unanimously. Raises `QueueError` for an item without such a label.
     """
     with engine.begin() as connection:
-        found = [(id_, *_checked(_decided_comment(connection, id_))) for id_ in item_ids]
-        return _add_all(connection, found, "item", "the items", Account(read=len(found)))
+        records = [
+            Record(line=item_id, values=asdict(_decided_comment(connection, item_id)))
+            for item_id in item_ids
+        ]
+        return _add_all(connection, records, "item", "the items", Account(read=len(records)))
 
 
 def record_gold(
