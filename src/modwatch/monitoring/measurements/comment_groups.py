@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.common import days
-from modwatch.common.columns import grouped
+from modwatch.common.columns import Column, grouped
 from modwatch.common.errors import DesignError
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
@@ -55,7 +55,7 @@ def compare_day(lake: Lake, day: datetime.date, terms: Terms) -> int:
     top = routed.filter(pc.equal(routed.column("stratum"), 0)).column("comment_id")
     reviewed = pc.is_in(scores.comment_id, top).to_numpy().astype(bool)
     found = _groups(lake, day, scores, terms)
-    members = {group: found.mask(group) for group in _largest(lake, [found])}
+    members = {group: found.mask(group) for group in _largest([found], lake.columns)}
     table = compare_scores(scores.prob, scores.flagged, reviewed, members)
     _replace(lake, day, "day", table, digest="")
     return len(members)
@@ -130,7 +130,9 @@ def _measured(
             continue
         labelled.append(grouped)
         found.append(_groups(lake, day, scores, terms))
-    members = ((group, [day.mask(group) for day in found]) for group in _largest(lake, found))
+    members = (
+        (group, [day.mask(group) for day in found]) for group in _largest(found, lake.columns)
+    )
     table = measure_groups(labelled, members, known=error_evidence(lake, chosen, policy))
     return table, sum(day.size for day in found)
 
@@ -198,14 +200,14 @@ def identities(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[str, Mask]
         yield from identity_mentions(batch.column("text").to_pandas(), terms).items()
 
 
-def _largest(lake: Lake, days: Sequence[_DayGroups]) -> list[Group]:
+def _largest(days: Sequence[_DayGroups], own: Sequence[Column] = ()) -> list[Group]:
     """Return the groups that are compared, by attribute and name."""
     size = sum(day.size for day in days)
     count: Counter[Group] = Counter()
     for day in days:
         count.update({group: len(at) for group, at in day.positions.items()})
     chosen: list[Group] = []
-    for attribute in (*grouped(lake.columns), IDENTITY):
+    for attribute in (*grouped(own), IDENTITY):
         known = [
             (-number, group)
             for group, number in count.items()
