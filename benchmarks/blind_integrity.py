@@ -46,7 +46,7 @@ FIRST = dt.date(2026, 1, 1)
 ROUTED, TEAM = 220, 5
 #: Decisions of a day by a team that falls behind, by some thirty items a day.
 WORK = 300
-FIELDS = {"id", "text", "parent_text", "language", "platform", "version"}
+FIELDS = {"id", "text", "parent_text", "shown", "version"}
 
 #: A day passes: all times are earlier, so that every day begins at the same time of day.
 NIGHT = (
@@ -79,8 +79,8 @@ def simulate(engine: Engine, days: int, regime: str) -> None:
     team = [accounts.create_moderator(engine, f"p{n}", "moderator") for n in range(TEAM)]
     tokens = [access_tokens.issue_token(engine, person.id) for person in team]
     like = [comment(rng, f"g{n}") for n in range(1_500)]
-    corpus = [NewItem(**{**vars(comment(rng, f"x{n}")), "platform": None, "parent_text": None})
-              for n in range(500)]  # fmt: skip
+    bare = (vars(comment(rng, f"x{n}")) for n in range(500))
+    corpus = [NewItem(**{**one, "shown": {}, "parent_text": None}) for one in bare]
     add_gold(engine, (gold(item, n % 2) for n, item in enumerate([*like, *corpus])))
     with TestClient(create_app(engine)) as client:
         for number in range(days):
@@ -103,8 +103,10 @@ def comment(rng: np.random.Generator, name: str, rank: int = 1, **more: object) 
     words = int(rng.lognormal({"forum": 3.2, "news": 2.4, "": 2.8}[platform], 0.7)) + 1
     values = {
         "text": f"{name} {'word ' * words}",
-        "platform": platform or None,
-        "language": str(rng.choice(["de", "en", "tr"], p=[0.6, 0.3, 0.1])),
+        "shown": {
+            **({"platform": str(platform)} if platform else {}),
+            "language": str(rng.choice(["de", "en", "tr"], p=[0.6, 0.3, 0.1])),
+        },
         "parent_text": "parent " * int(rng.integers(1, 30)) if rng.random() < 0.5 else None,
         "reason": str(rng.choice(["uncertainty", "random_slice"], p=[0.7, 0.3])),
         **{"stratum": 0, "inclusion_probability": 1.0, "review_score": 0.2, "prob": 0.3},
@@ -115,7 +117,7 @@ def comment(rng: np.random.Generator, name: str, rank: int = 1, **more: object) 
 
 def gold(item: NewItem, label: int) -> GoldComment:
     """Return the comment as a gold comment."""
-    names = ("comment_id", "text", "parent_text", "language", "platform")
+    names = ("comment_id", "text", "parent_text", "shown")
     return GoldComment(**{name: getattr(item, name) for name in names}, label=label, source="panel")
 
 

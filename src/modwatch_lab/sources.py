@@ -36,7 +36,7 @@ class ReplaySourceSettings(_LaboratorySettings):
         10, ge=1, description="Number of days that a corpus without times is spread over"
     )
 
-    def open(self, _: Path | None = None, /) -> "ReplaySource":
+    def open(self, *_: object) -> "ReplaySource":
         """Return the corpus; rows that cannot be used are counted in the log."""
         from modwatch_lab import corpora
         from modwatch_lab.replay import ReplaySource
@@ -67,7 +67,7 @@ class CommunitySourceSettings(_LaboratorySettings):
         "the comments, 40 % of them toxic; default: the drift is everywhere",
     )
 
-    def open(self, _: Path | None = None, /) -> "Community":
+    def open(self, *_: object) -> "Community":
         """Return the community."""
         from modwatch_lab.community import Community, Drift
 

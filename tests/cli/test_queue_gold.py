@@ -32,7 +32,10 @@ def stored() -> dict[str, tuple[int, str | None, bool]]:
     """Return the label, the language and whether it is in use, by the comment's id."""
     with open_resources() as resources, resources.database.connect() as connection:
         rows = connection.execute(select(gold_comment)).all()
-    return {row.comment_id: (row.label, row.language, row.retired_at is None) for row in rows}
+    return {
+        row.comment_id: (row.label, row.shown.get("language"), row.retired_at is None)
+        for row in rows
+    }
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:

@@ -8,7 +8,7 @@ from installation import MONDAY, TO_THE_QUEUE
 from modwatch.common.errors import DayRejectedError
 from modwatch.data.validation.profiles import read_profiles
 from modwatch.data.validation.result import percentage
-from modwatch.data.validation.rules import VALIDATED_COLUMNS
+from modwatch.data.validation.rules import validated
 from modwatch.installation.resources import open_resources
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
@@ -48,7 +48,7 @@ def test_validation_and_drift_show_the_same_numbers(install):
         "language_shift": ("jensen_shannon", "language"),
         "quarantined_many": ("quarantined_share", "quarantined"),
         "score_shift": ("psi", "prob"),
-        **{f"missing_share_{name}": ("missing_share_change", name) for name in VALIDATED_COLUMNS},
+        **{f"missing_share_{name}": ("missing_share_change", name) for name in validated()},
     }
     within_noise = {key: low <= 0 <= high for key, low, high in ends.itertuples()}
     assert {name: rules[name].value for name in same} == {

@@ -95,15 +95,15 @@ def routed_like_gold(engine: Engine, day: date, n: int = 60) -> None:
     """Let `n` comments that look like gold have been routed on `day`, and dismissed."""
     rows = text(
         """
-        INSERT INTO review_item (dt, comment_id, kind, text, parent_text, language, platform, queue,
+        INSERT INTO review_item (dt, comment_id, kind, text, parent_text, shown, queue,
             reason, stratum, inclusion_probability, rank, review_score, prob, uncertainty,
             model_version, status)
         SELECT :day, 'like gold ' || k || gold.comment_id, 'review', gold.text, gold.parent_text,
-            gold.language, gold.platform, COALESCE(lane.queue, 'general'), 'uncertainty', 0, 1, 1,
+            gold.shown, COALESCE(lane.queue, 'general'), 'uncertainty', 0, 1, 1,
             0.2, 0.3, 0.21, '1', 'closed'
         FROM gold_comment AS gold
         LEFT JOIN LATERAL (
-            SELECT queue FROM lane WHERE queue = gold.language LIMIT 1
+            SELECT queue FROM lane WHERE queue = gold.shown->>'language' LIMIT 1
         ) AS lane ON true, generate_series(1, :n) AS k
         ORDER BY k, md5(gold.comment_id) LIMIT :n
         ON CONFLICT DO NOTHING

@@ -68,6 +68,9 @@ def new_item():
         if fields.get("kind") == "confirmation":  # of any first label, for sure
             probabilities = dict.fromkeys(CONFIRMATION_PROBABILITIES, 1.0)
             content |= {"round": 2, "confirms": [0, 1], **probabilities}
+        named = {"language", "platform"} & fields.keys()
+        values = {name: fields.pop(name) for name in sorted(named)}
+        content["shown"] = {name: value for name, value in values.items() if value is not None}
         return NewItem(**(content | fields))  # type: ignore[arg-type]
 
     return make

@@ -18,13 +18,14 @@ from tqdm import tqdm
 
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
+from modwatch.common.columns import grouped
 from modwatch.common.errors import AuditError
 from modwatch.common.text import ERASED
 from modwatch.data.lake.day_scores import model_origin
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import text_commitments
 from modwatch.review.queue.intake import recorded_erasures
-from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.items import NewItem, content_columns, content_of
 from modwatch.review.tables import event
 from modwatch.statistics.audit.draw import (
     DrawnComment,
@@ -39,7 +40,7 @@ from modwatch.statistics.audit.sample_design import ScoreCounts
 from modwatch.statistics.recalibration import KnownLabels
 
 #: Columns whose values an audit reports on separately.
-TRAITS = ("language", "platform", "groups")
+TRAITS = (*grouped(), "groups")
 
 _SCORE = ["comment_id", "prob", "flagged"]
 _MODEL = ["model_version", "threshold"]
@@ -414,9 +415,9 @@ def _texts(
 ) -> dict[tuple[datetime.date, str], dict[str, Any]]:
     """Return what people are shown of each drawn comment."""
     texts: dict[tuple[datetime.date, str], dict[str, Any]] = {}
-    columns = ["comment_id", "text", "parent_text", "language", "platform"]
+    columns = content_columns(lake.columns)
     for day in sorted({comment.day for comment in drawn}):
         wanted = {comment.comment_id for comment in drawn if comment.day == day}
         for row in lake.comments(day, wanted, columns=columns):
-            texts[day, row["comment_id"]] = row
+            texts[day, row["comment_id"]] = content_of(row, lake.columns)
     return texts

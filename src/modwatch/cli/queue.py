@@ -166,7 +166,7 @@ def gold() -> None:
     "file",
     type=PATH,
     help="CSV, TSV, JSON, Parquet or XLSX with comment_id, text, label (1 toxic, 0 not) and "
-    "source; optional: parent_text, language, platform, policy_code.",
+    "source; optional: parent_text, language, platform, policy_code, shown columns of your own.",
 )
 @click.option("--encoding", default="utf-8", help="Encoding of a text file.")
 @vocabulary
@@ -178,7 +178,8 @@ def add(resources: "Resources", *, file: Path, encoding: str, **words: tuple[str
     from modwatch.review.quality_control.gold import add_gold_file
 
     form, known = TextFormat(encoding=encoding), Vocabulary.of(**words)
-    new, account = add_gold_file(resources.database, file, form, known)
+    own = resources.settings.columns
+    new, account = add_gold_file(resources.database, file, form, known, own)
     counted = ", ".join(f"{name} {number}" for name, number, _ in account.rows())
     print(f"{new} new gold comments; {file}: {counted}")
 

@@ -4,10 +4,13 @@ A package adds a kind by an entry point of the group `modwatch.sources`: its nam
 object a class of `SourceSettings`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from modwatch.common.columns import Column
 
 
 class SourceSettings(BaseModel):
@@ -32,10 +35,11 @@ class SourceSettings(BaseModel):
         """Whether its comments are made up; of others, a demonstration model says nothing."""
         return False
 
-    def open(self, folder: Path | None = None, /) -> Any:
+    def open(self, folder: Path | None = None, own: Sequence[Column] = (), /) -> Any:
         """Return the source, a `modwatch.data.sources.landing.Source`.
 
-        In `folder` it may keep what saves work the next time; None: nowhere. Imports what it needs
-        itself, since all processes load the class, and few open the source.
+        In `folder` it may keep what saves work the next time; None: nowhere. `own` are the columns
+        that MODWATCH_COLUMNS adds, which it may have. Imports what it needs itself, since all
+        processes load the class, and few open the source.
         """
         raise NotImplementedError

@@ -5,6 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from modwatch.common.columns import grouped
 from modwatch.common.errors import SettingsError
 from modwatch.data.sources.inspection import (
     MOST,
@@ -213,7 +214,7 @@ def describe_choice(
     read = set(chosen.values())
     left = [label for name, label in zip(names, labels, strict=True) if name not in read]
     lines.append(f"Left out: {', '.join(left) or 'no column'}.")
-    open_fields = [field for field in ("platform", "language") if field not in chosen]
+    open_fields = [field for field in grouped() if field not in chosen]
     few = [shown[c.name] for c in columns if c.name not in read and _has_few_values(c, rows)]
     if few and open_fields:
         options = " and ".join(f"--column {field}=COLUMN" for field in open_fields)

@@ -66,7 +66,7 @@ class Resources:
     @cached_property
     def lake(self) -> Lake:
         """The Delta tables."""
-        return Lake(root=self.settings.lake_root)
+        return Lake(root=self.settings.lake_root, columns=self.settings.columns)
 
     @cached_property
     def checks(self) -> CheckStore:
@@ -149,7 +149,8 @@ class Resources:
                 "MODWATCH_SOURCE__KIND is not set; set it and the variables of your source, or let "
                 "`modwatch init` propose them"
             )
-        opened: Source = self.settings.source.open(self.settings.home / "source")
+        folder, own = self.settings.home / "source", self.settings.columns
+        opened: Source = self.settings.source.open(folder, own)
         return opened
 
     @cached_property
@@ -211,7 +212,7 @@ class Resources:
         from modwatch.data.validation.own_expectations import load_expectations
 
         path = self.settings.expectations
-        return load_expectations(path) if path else ()
+        return load_expectations(path, self.settings.columns) if path else ()
 
     @property
     def policy(self) -> RoutingPolicy:

@@ -161,14 +161,15 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
         expectations=resources.expectations,
         declared_empty_by=None if lake.count("landed", day) else _declared_empty_by(resources, day),
         elsewhere=elsewhere,
+        own=lake.columns,
     )
     first = rows.first_origins(landed(columns=["row", "origin"]), validated.invalid)
     result = validated.result.with_account(account, first)
     publish_result(checks, result)
     profiles.save_profile(lake, day, comments=validated.profile)
-    invalid = rows.quarantined_rows(landed(), validated.invalid)
+    invalid = rows.quarantined_rows(landed(), validated.invalid, lake.schema("quarantine"))
     lake.replace("quarantine", day, invalid, stage="comments")
-    valid = rows.valid_rows(landed(), validated.invalid)
+    valid = rows.valid_rows(landed(), validated.invalid, lake.schema("comments"))
     return lake.replace("comments", day, salted(lake, day, valid))
 
 

@@ -27,6 +27,7 @@ from modwatch.review.erasure import (
     recorded_erasure,
 )
 from modwatch.review.queue.intake import recorded_erasures
+from modwatch.review.tables import HIDDEN, OTHERS
 
 #: The tables of the lake with rows about a comment, besides those with its texts.
 _ABOUT = ("scores", "routed", "labels")
@@ -187,7 +188,10 @@ def problems(resources: Resources, certificate: Certificate) -> list[str]:
     queued = queued_texts(resources.database, parts.keys())
     kept = any(
         row["parent_text"] not in (None, ERASED)
-        or (row["text"] != ERASED and parts[row["dt"], row["comment_id"]] == "comment")
+        or (
+            parts[row["dt"], row["comment_id"]] == "comment"
+            and (row["text"] != ERASED or row["shown"].keys() & {OTHERS, HIDDEN})
+        )
         for row in queued
     )
     if kept or not erasure.is_erased(resources.lake, parts):

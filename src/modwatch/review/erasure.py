@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, Text, TextClause, cast, select, text
 from modwatch.common.text import ERASED
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
-from modwatch.review.log.decision_log import text_commitment_sql
+from modwatch.review.log.decision_log import compared_sql, text_commitment_sql
 from modwatch.review.log.recorded_state import parsed
 from modwatch.review.quality_control.gold import record_gold
 from modwatch.review.queue.intake import withdraw
@@ -52,7 +52,11 @@ def _erasing(changes: str, which: str) -> TextClause:
     )
 
 
-_WHOLE = f", text = :erased, status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END"
+#: Values in which comments differ go with the text; those that it shares with many stay.
+_WHOLE = (
+    f", text = :erased, shown = {compared_sql('review_item')}"
+    f", status = CASE WHEN {_OPEN} THEN 'withdrawn' ELSE status END"
+)
 _LEFT = f"(text <> :erased OR parent_text <> :erased OR {_OPEN})"
 
 #: Days and ids; another day may have the id of another comment.
@@ -83,6 +87,7 @@ _GOLD = text(
     f"""
     UPDATE gold_comment SET salt = DEFAULT, retired_at = coalesce(retired_at, now()),
         text = CASE WHEN {_OWN_GOLD} THEN :erased ELSE text END,
+        shown = CASE WHEN {_OWN_GOLD} THEN {compared_sql("gold_comment")} ELSE shown END,
         parent_text = CASE WHEN parent_text IS NOT NULL THEN :erased END
     WHERE {_OWN_GOLD} OR parent_text = ANY (:texts)
     RETURNING comment_id
@@ -104,10 +109,10 @@ class ErasedReviews:
 
 _KEPT = text(
     f"""
-    SELECT dt, comment_id, text, parent_text FROM (
-        SELECT dt, comment_id, text, parent_text, kind IN ('gold', 'retest') AS copied
+    SELECT dt, comment_id, text, parent_text, shown FROM (
+        SELECT dt, comment_id, text, parent_text, shown, kind IN ('gold', 'retest') AS copied
         FROM review_item UNION ALL
-        SELECT date(added_at), comment_id, text, parent_text, true FROM gold_comment
+        SELECT date(added_at), comment_id, text, parent_text, shown, true FROM gold_comment
     ) AS kept
     WHERE {_KEYED} OR comment_id = ANY (:named) OR copied AND {_OWN_GOLD}
     """  # noqa: S608 - our own text
@@ -122,7 +127,7 @@ def queued_texts(
 ) -> list[Mapping[Any, Any]]:
     """Return items and gold of comments; copies of any day if their text is one of `texts`.
 
-    With all of the ids `named`. Their columns: `dt`, `comment_id`, `text`, `parent_text`.
+    With all of the ids `named`. Their columns: `dt`, `comment_id`, `text`, `parent_text`, `shown`.
     """
     days, ids = _columns(keys)
     values = {"days": days, "ids": ids, "texts": _held(texts), "named": list(named)}

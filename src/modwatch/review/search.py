@@ -5,7 +5,7 @@ and history: a person who may be served items learns the kind of none of them.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -31,6 +31,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    literal_column,
     not_,
     or_,
     select,
@@ -38,6 +39,7 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from modwatch.common.errors import DatabaseError, ItemNotFoundError, QueueError
 from modwatch.review.log.labels import current_decision, decided_between, in_force
@@ -46,6 +48,7 @@ from modwatch.review.queue.leases import UNDO_WITHIN
 from modwatch.review.tables import (
     ACTIONABLE_KINDS,
     FINAL_ACTIONS,
+    HIDDEN,
     OPEN_STATUSES,
     decision,
     gold_comment,
@@ -123,8 +126,8 @@ class FoundItem:
     comment_id: str | None
     text: str = field(repr=False)
     parent_text: str | None = field(repr=False)
-    language: str | None
-    platform: str | None
+    #: See `queue.items.content_of`.
+    shown: Mapping[str, Any] = field(repr=False)
     queue: str
     status: str | None
     version: int | None
@@ -263,8 +266,10 @@ def history(engine: Engine, viewer: Viewer, item_id: int) -> History:
     )
 
 
-_PLAIN = ("id", "language", "platform", "queue")
+_PLAIN = ("id", "queue")
 _TEXTS = ("text", "parent_text")
+#: What is shown to everyone.
+_UNHIDDEN = literal_column(f"review_item.shown - '{HIDDEN}'", JSONB)
 #: These tell whether others go on with an item that the viewer skipped.
 _STATE = ("status", "version")
 #: These reveal the kind of an item.
@@ -279,8 +284,10 @@ def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
     plain = _plain(viewer)
     told = and_(literal(viewer.sees_all), not_(plain))
     shown = and_(literal(viewer.scores), not_(plain))
+    resolved = and_(literal(viewer.sees_all), item.status == "escalated")  # not blind
     return select(
         *(item[name] for name in _PLAIN),
+        case((or_(told, resolved), item.shown), else_=_UNHIDDEN).label("shown"),
         *(func.left(item[name], longest).label(name) if longest else item[name] for name in _TEXTS),
         *(case((_state_shown(viewer), item[name])).label(name) for name in _STATE),
         *(case((told, item[name])).label(name) for name in _TELLING),

@@ -185,6 +185,10 @@ OPEN_STATUSES = ("waiting", "blocked", "escalated")
 #: status: see above.
 STATUSES = (*OPEN_STATUSES, "decided", "withdrawn", "closed")
 
+#: Parts of what is shown of a comment, besides the values in which a gold item is like the one that
+#: it replaces: those in which comments differ, and those that only leads see.
+OTHERS, HIDDEN = "others", "hidden"
+
 #: `queue.items.NewItem` says what an item is queued with.
 review_item = _table(
     "review_item",
@@ -197,8 +201,8 @@ review_item = _table(
     Column("parent_text", Text),
     #: With which decisions commit to both texts, see `log.decision_log.text_commitment_sql`.
     Column("text_salt", LargeBinary),
-    Column("language", Text),
-    Column("platform", Text),
+    #: What else moderators may see, see `queue.items.content_of`.
+    Column("shown", JSONB, nullable=False),
     #: `moderator_queue` has who works which queue.
     Column("queue", Text, nullable=False),
     Column("reason", Text, nullable=False),
@@ -331,8 +335,7 @@ gold_comment = _table(
     #: With which events commit to the row, see `log.recorded_state.GOLD_COMMITMENT`.
     Column("salt", LargeBinary),
     Column("parent_text", Text),
-    Column("language", Text),
-    Column("platform", Text),
+    Column("shown", JSONB, nullable=False),
     Column("label", SmallInteger, nullable=False),
     Column("policy_code", Text),
     #: Where the label comes from: a person, a panel, a published corpus.

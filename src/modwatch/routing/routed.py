@@ -16,7 +16,7 @@ from modwatch.common.text import named_model
 from modwatch.data.lake.day_scores import DayScores, model_origin
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import CONFIRMATION_PROBABILITIES, COPIES, ROUTED, ROUTING_DESIGN
-from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.items import NewItem, content_columns, content_of
 from modwatch.routing.confirmation_design import confirmation_probabilities, draw_confirmations
 from modwatch.routing.design import Routing, RoutingPolicy
 from modwatch.statistics.collaboration.review_strategies import review_score
@@ -223,12 +223,13 @@ def queue_items(
     at = scores.positions([wanted])
     known = zip(scores.prob[at].tolist(), scores.cut[at].tolist(), strict=True)
     scored = dict(zip(wanted.to_pylist(), known, strict=True))
-    columns = ["comment_id", "text", "parent_text", "language", "platform"]
+    columns = content_columns(lake.columns)
     model = named_model(scores.model_version, model_origin(lake, day))
     for row in lake.comments(day, design, columns=columns):
         sent, (p, cut) = design[row["comment_id"]], scored[row["comment_id"]]
         drawn = {name: sent[name] for name in _DESIGN} | {"model_version": model}
-        item = NewItem(**row, **drawn, prob=p, uncertainty=0.25 if cut else p * (1 - p))
+        content = content_of(row, lake.columns)
+        item = NewItem(**content, **drawn, prob=p, uncertainty=0.25 if cut else p * (1 - p))
         yield item
         for confirmation in confirmations.get(item.comment_id, ()):
             yield replace(item, kind="confirmation", **confirmation)

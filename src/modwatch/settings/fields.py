@@ -8,12 +8,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    IPvAnyNetwork,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from modwatch.common.columns import Column, own_columns
 from modwatch.common.text import LONGEST_TEXT
 from modwatch.settings.sources import SOURCES, AnySource
 
@@ -88,6 +96,12 @@ class Settings(BaseSettings):
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
     )
     source: AnySource | None = None
+    columns: Annotated[tuple[Column, ...], NoDecode, BeforeValidator(own_columns)] = Field(
+        (),
+        description="Columns of comments that the platform adds, as a JSON map of names to a "
+        "`type` (text, number, integer, boolean or time) and, as far as they are true, "
+        "`groups_by`, `shown_in_queue`, `erasable` and `hidden_when_blind`: docs/extending.md",
+    )
     first_day: datetime.date = Field(
         datetime.date(2010, 1, 1), description="First day that is run, by schedules or by hand"
     )

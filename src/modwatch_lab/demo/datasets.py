@@ -13,6 +13,7 @@ from modwatch.common.account import Account
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.labelled import LabelledTexts
 from modwatch.review.quality_control.gold import GoldComment
+from modwatch.review.queue.items import content_of
 from modwatch_lab import corpora
 from modwatch_lab.community import Community
 from modwatch_lab.corpora.corpus import Corpus
@@ -164,9 +165,8 @@ def _gold(community: Community) -> tuple[GoldComment, ...]:
     """Return comments of the day before the first, half of them toxic."""
     before = FIRST_DAY - datetime.timedelta(days=1)
     rows = [row for batch in community.read(before) for row in batch.to_pylist() if row["text"]]
-    copied = ("comment_id", "text", "parent_text", "language", "platform", "label")
     return tuple(
-        GoldComment(source="the community's history", **{name: row[name] for name in copied})
+        GoldComment(source="the community's history", label=row["label"], **content_of(row))
         for label in (0, 1)
         for row in [row for row in rows if row["label"] == label][:_GOLD_EACH]
     )

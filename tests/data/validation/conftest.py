@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from modwatch.common.columns import profiled
 from modwatch.data.lake.schemas import LANDED, SCORES
 from modwatch.data.validation.comments import ValidatedComments, validate_comments
-from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
 from modwatch.data.validation.result import ValidationResult
 from modwatch.statistics.drift.profile import Profile
 
@@ -57,7 +57,7 @@ def usual():
     """Profiles of trailing days, each of `rows` comments in English without optional columns."""
 
     def run(days: int, rows: int, **missing: int) -> list[Profile]:
-        gaps = dict.fromkeys(OPTIONAL_COLUMNS, rows) | {"language": 0} | missing
+        gaps = dict.fromkeys(profiled(), rows) | {"language": 0} | missing
         mixes = {"language": {"en": rows}, "platform": {"(none)": rows}}
         day = Profile(comments=rows, missing=gaps, categories=mixes)
         return [day] * days

@@ -302,4 +302,4 @@ def test_every_supported_expectation_is_one_of_great_expectations():
 
     great_expectations()
     assert set(list_registered_expectation_implementations()) >= own_expectations.SUPPORTED
-    assert pa.types.is_string(own_expectations.TABLES["comments"].field("platform").type)
+    assert pa.types.is_string(own_expectations.expected_tables()["comments"].field("platform").type)

@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from modwatch.common.columns import profiled
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT, PROFILES
 from modwatch.data.validation.profiles import (
     MOST_CATEGORIES,
-    OPTIONAL_COLUMNS,
     profile_comments,
     profile_scores,
     read_profile,
@@ -125,7 +125,7 @@ def test_an_empty_day_is_kept_as_empty(lake):
     made = profile_comments([], invalid([]))
     save_profile(lake, MONDAY, comments=made)
     assert (made.comments, made.scored, made.model_version) == (0, 0, None)
-    assert set(made.missing) == set(OPTIONAL_COLUMNS)
+    assert set(made.missing) == set(profiled())
     assert list(read_profiles(lake, DAYS)) == [MONDAY]
     assert_same(read_profile(lake, MONDAY), made)
 

@@ -33,8 +33,8 @@ def test_gold_is_of_the_history_and_looks_like_all_others():
     data = demo_data("synthetic")
     gold, again = data.gold(), data.gold()
     assert gold == again
-    assert {comment.platform for comment in gold} == {"synthetic"}
-    assert {comment.language for comment in gold} >= {"en", "de"}
+    assert {comment.shown["platform"] for comment in gold} == {"synthetic"}
+    assert {comment.shown["language"] for comment in gold} >= {"en", "de"}
     assert len({comment.parent_text is None for comment in gold}) == 2
     days = {parse_id(comment.comment_id)[1] for comment in gold}
     assert max(days) < data.first_day

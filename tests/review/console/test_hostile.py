@@ -83,7 +83,7 @@ class Outline(HTMLParser):
 def plant(engine: Engine, value: str) -> None:
     """Write `value` wherever the console shows what people or other systems wrote."""
     places = {
-        "review_item": ("text", "parent_text", "platform", "language", "queue"),
+        "review_item": ("text", "parent_text", "queue"),
         "decision": ("note",),
         "outbox_delivery": ("last_problem", "channel"),
         "access_token": ("name",),
@@ -98,6 +98,9 @@ def plant(engine: Engine, value: str) -> None:
         for table, column in (("review_item", "comment_id"), ("moderator", "pseudonym")):
             statement = f"UPDATE {table} SET {column} = :value || id"
             connection.execute(text(statement), {"value": value})
+        shown = {"platform": value, "language": value, "others": {"topic": value}}
+        documents = {"shown": json.dumps(shown)}
+        connection.execute(text("UPDATE review_item SET shown = :shown"), documents)
         details = {"details": json.dumps({"queues": [value], "name": value})}
         connection.execute(text("UPDATE event SET details = :details"), details)
 

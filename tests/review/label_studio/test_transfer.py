@@ -79,7 +79,7 @@ def test_a_task_without_labels_waits(engine, ann):
     )  # fmt: skip
     lease = held(engine, ann)
     assert (lease.item.text, lease.item.parent_text) == ("invented c1", "before")
-    assert (lease.item.language, lease.item.platform) == ("en", "forum")
+    assert lease.item.shown == {"language": "en", "platform": "forum"}
 
 
 def test_labels_become_decisions_of_accounts_that_cannot_log_in(engine):
@@ -247,9 +247,9 @@ CONVERTED: list[tuple[dict[str, Any], str, object]] = [
     ({"comment_id": 17}, "comment_id", "17"),
     ({"comment_id": 17.0}, "comment_id", "17"),
     ({"text": 17}, "text", "17"),
-    ({"language": float("nan")}, "language", None),
-    ({"language": "pt-BR"}, "language", "pt-BR"),
-    ({"platform": ""}, "platform", None),
+    ({"language": float("nan")}, "shown", {}),
+    ({"language": "pt-BR"}, "shown", {"language": "pt-BR"}),
+    ({"platform": ""}, "shown", {}),
     ({"dt": "2026-01-02T23:30:00-02:00"}, "dt", date(2026, 1, 3)),
 ]
 

@@ -91,8 +91,8 @@ def test_a_row_that_cannot_be_read_hides_only_those_of_its_table(engine, owner):
         # As a view, any table can raise any error when it is read.
         connection.execute(text("ALTER TABLE gold_comment RENAME TO hidden"))
         connection.execute(
-            text("CREATE VIEW gold_comment AS SELECT comment_id, text, salt, parent_text, language,"
-                 " platform, 1 / 0 AS label, policy_code, source, added_at, retired_at FROM hidden")
+            text("CREATE VIEW gold_comment AS SELECT comment_id, text, salt, parent_text, shown,"
+                 " 1 / 0 AS label, policy_code, source, added_at, retired_at FROM hidden")
         )  # fmt: skip
     problems = verify_log(owner).problems
     assert any("a row of the gold comments cannot be read" in problem for problem in problems)

@@ -105,8 +105,8 @@ CONVERTED: list[tuple[dict[str, Any], str, object]] = [
     ({"label": 1.0}, "label", 1),
     ({"comment_id": 17.0}, "comment_id", "17"),
     ({"source": 2026}, "source", "2026"),
-    ({"language": "de"}, "language", "de"),
-    ({"language": float("nan")}, "language", None),
+    ({"language": "de"}, "shown", {"language": "de"}),
+    ({"language": float("nan")}, "shown", {}),
     ({"parent_text": ""}, "parent_text", None),
     ({"year": "n/a"}, "text", PRIVATE),
 ]
@@ -225,7 +225,7 @@ def test_what_two_people_stated_alike_becomes_gold(engine, ann, ben, new_item, d
     assert gold_from_decisions(engine, [first, first]) == []
     with engine.connect() as connection:
         row = connection.execute(select(gold_comment)).one()
-    assert (row.text, row.parent_text, row.language) == (item.text, "the parent", "en")
+    assert (row.text, row.parent_text, row.shown) == (item.text, "the parent", item.shown)
     assert other != first
 
 

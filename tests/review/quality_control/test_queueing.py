@@ -108,7 +108,7 @@ def test_a_retest_is_the_comment_once_more_for_the_same_person(engine, ann, ben,
         before = by_id[row["comment_id"]]
         assert (row["kind"], row["reason"], row["reserved_for"]) == ("retest", "retest", ann.id)
         assert (row["inclusion_probability"], row["dt"]) == (1, TODAY)
-        copied = ("text", "language", "stratum", "rank", "review_score", "model_version")
+        copied = ("text", "shown", "stratum", "rank", "review_score", "model_version")
         assert [row[name] for name in copied] == [getattr(before, name) for name in copied]
         assert row["prob"] == pytest.approx(before.prob)
     assert label_all(engine, ben, fine) == []
@@ -224,9 +224,10 @@ def test_no_one_is_served_what_they_do_not_work(engine, ann, new_item):
     label_all(engine, ann, fine)
     time_passes(engine, days=14)
     work_today(engine, ann)
-    known = gold(4, language="de")
+    known = gold(4, shown={"language": "de"})
     add_gold(engine, known)
-    add_gold(engine, [GoldComment(comment_id="en", text="i", label=1, source="p", language="en")])
+    english = {"language": "en"}
+    add_gold(engine, [GoldComment(comment_id="en", text="i", label=1, source="p", shown=english)])
     changes.set_queues(engine, ann.id, {"en"})
     changes.save_preferences(engine, ann.id, {"opt_outs": ["toxicity"]})
     queue_some(engine, lanes=lanes)
@@ -261,7 +262,7 @@ def test_there_is_an_end_to_checks_and_they_come_after_a_number_of_decisions(eng
 
 def test_checks_take_places_in_the_stream_and_none_at_its_end(engine, ann, old_items):
     """Whoever is served something has ordinary items left: an empty queue tells nothing."""
-    add_gold(engine, gold(30, language="en"))
+    add_gold(engine, gold(30, shown={"language": "en"}))
     labelled_long_ago(engine, ann, old_items)
     fresh = [
         NewItem(**{**vars(item), "comment_id": f"new{k}", "rank": k + 1})
@@ -281,7 +282,9 @@ def test_gold_looks_as_the_day_does(engine, ann, new_item):
     """Nine of ten comments of the day are replies of a forum: so is gold, though few of it are."""
     looks = [{"platform": "forum", "parent_text": "p"}, {"platform": "blog"}]
     for name, more, n in (("r", looks[0], 40), ("b", looks[1], 40), ("x", {"language": "xx"}, 40)):
-        comments = [replace(one, comment_id=f"{name}{one.comment_id}") for one in gold(n, **more)]
+        known = {"shown": {one: more[one] for one in more if one != "parent_text"}}
+        known |= {one: more[one] for one in more if one == "parent_text"}
+        comments = [replace(one, comment_id=f"{name}{one.comment_id}") for one in gold(n, **known)]
         add_gold(engine, comments)
     work_today(engine, ann, 40)
     day = [

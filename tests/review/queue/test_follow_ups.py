@@ -59,7 +59,7 @@ def test_a_follow_up_comes_first_to_who_did_not_skip_it(engine, day, ann, ben, f
     first = held(engine, ben)
     assert first.item.comment_id == "c2"
     assert set(vars(first.item)) == {
-        *("id", "dt", "comment_id", "text", "parent_text", "language", "platform", "version")
+        *("id", "dt", "comment_id", "text", "parent_text", "shown", "version")
     }
 
 

@@ -89,7 +89,7 @@ def attribute_codes(
     """
     parts, ids = [np.zeros(0, np.int16)], list[pa.Array]()
     for batch in lake.read("comments", day, columns=["comment_id", attribute]):
-        value = pc.fill_null(batch.column(attribute), "").dictionary_encode()
+        value = pc.fill_null(batch.column(attribute).cast(pa.string()), "").dictionary_encode()
         known = value.dictionary.to_pylist()
         for name in known:
             if len(names) < _MOST_VALUES:

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from operator import and_
 from pathlib import Path
@@ -33,9 +33,19 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
+from modwatch.common.columns import Column
 from modwatch.common.errors import LakeError
 from modwatch.data.lake.files import keep_private
-from modwatch.data.lake.schemas import PARTITIONS, TABLES, measured_columns
+from modwatch.data.lake.schemas import (
+    EXTENDED,
+    PARTITIONS,
+    SOURCED,
+    TABLES,
+    field_of,
+    measured_columns,
+    schema_of,
+    type_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,8 +131,32 @@ class Lake:
 
     #: Folder or object-store URL; deltalake reads the credentials from the environment.
     root: str
+    #: The platform's own. Rows that were stored without one lack its value; one that is stored and
+    #: not named here is not read.
+    columns: tuple[Column, ...] = ()
     #: What was read and written through this object.
     traffic: Traffic = field(default_factory=Traffic, compare=False, repr=False)
+
+    def schema(self, table: str) -> pa.Schema:
+        """Return the schema of a table, with the platform's own columns."""
+        return schema_of(table, self.columns)
+
+    def whole(self) -> "Lake":
+        """Return the lake with all columns that rows of the source were ever stored with.
+
+        What a setting does not name any more is personal data still: it counts as erasable.
+        """
+        named = {column.name: column for column in self.columns}
+        stored = {
+            field.name: replace(
+                named.get(field.name, Column(name=field.name, erasable=True)), type=type_of(field)
+            )
+            for table in SOURCED
+            if (delta := self._open(table))
+            for field in _stored(delta)
+            if field.name not in TABLES[table].names
+        }
+        return replace(self, columns=tuple(stored.values()))
 
     def replace(
         self, table: str, day: datetime.date, batches: Iterable[pa.RecordBatch], **keys: Key
@@ -130,7 +164,8 @@ class Lake:
         """Replace the rows of `day` in `table` by `batches`; return the number of new rows.
 
         Args:
-            table: a name in `schemas.TABLES`; the batches must have its schema.
+            table: a name in `schemas.TABLES`; the batches must have its schema, but for columns of
+                the platform, which may be missing.
             day: the `dt` of every row.
             batches: read once, as a stream; no batches leave the day empty. NaN becomes null.
             keys: further columns that select the rows to replace, such as `stage="comments"`.
@@ -139,16 +174,19 @@ class Lake:
             LakeError: the lake cannot be written, or a row does not match the schema. The message
                 contains no values.
         """
-        schema = TABLES[table]
-        counted = _Counted(batches, schema)
+        schema = self.schema(table)
+        counted = _Counted(batches, schema, {column.name for column in self.columns})
         try:
             keep_private(self.root)
             delta = self._open(table) or self._create(table)
+            stored = _stored(delta) if table in EXTENDED else schema
+            self._require_types(table, stored, stored.names)
             write_deltalake(
                 delta,
                 pa.RecordBatchReader.from_batches(schema, counted),
                 mode="overwrite",
                 predicate=_predicate(day, keys),
+                schema_mode=None if {*stored.names} == {*schema.names} else "merge",
                 writer_properties=_writer(table),
             )
             if delta.version() % _CHECKPOINT_COMMITS == 0:
@@ -207,7 +245,7 @@ class Lake:
         """
         row = pc.field("row")
         wanted = (row >= rows.start) & (row < rows.stop)
-        schema = pa.schema([TABLES[table].field(name) for name in ("row", *columns)])
+        schema = self._fields(table, ("row", *columns))
         batches = self._scan(table, [("dt", "=", day)], wanted, schema.names)
         found = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
         return _one_batch(found.sort_by("row").select(list(columns)))
@@ -253,8 +291,7 @@ class Lake:
         **keys: Key,
     ) -> pa.Table:
         """Return what `read` does as one table, for small tables or few columns."""
-        names = columns or TABLES[table].names
-        schema = pa.schema([TABLES[table].field(name) for name in names])
+        schema = self._fields(table, columns or self.schema(table).names)
         batches = self.read(table, days, columns=columns, **keys)
         return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
 
@@ -346,19 +383,25 @@ class Lake:
         # Delta lists the part that was written last first, whichever of two writers that was, and
         # sums of floating-point numbers depend on the order of the rows. Hence by folder.
         files = sorted(stored.get_fragments(), key=lambda file: posixpath.dirname(file.path))
-        dataset = ds.FileSystemDataset(files, stored.schema, stored.format, stored.filesystem)
-        return self._batches(table, dataset, condition, columns)
+        schema, known = stored.schema, self.schema(table)
+        for column in known:
+            if column.name not in schema.names:  # no row has it yet
+                schema = schema.append(column)
+        dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
+        names = columns or [name for name in schema.names if name in known.names]
+        self._require_types(table, schema, names)
+        return self._batches(table, dataset, condition, names)
 
     def _batches(
         self,
         table: str,
         dataset: ds.Dataset,
         condition: pc.Expression | None,
-        columns: Sequence[str] | None,
+        columns: Sequence[str],
     ) -> Iterator[pa.RecordBatch]:
         with self._mapped(table, "read"):
             for batch in dataset.to_batches(
-                columns=list(columns) if columns else None,
+                columns=list(columns),
                 filter=condition,
                 batch_size=_BATCH_ROWS,
                 # One fragment at a time, to keep the order of the files and to bound the memory.
@@ -367,6 +410,21 @@ class Lake:
             ):
                 self.traffic.read[table] += batch.num_rows
                 yield batch
+
+    def _fields(self, table: str, names: Sequence[str]) -> pa.Schema:
+        schema = self.schema(table)
+        return pa.schema([schema.field(name) for name in names])
+
+    def _require_types(self, table: str, stored: pa.Schema, names: Collection[str]) -> None:
+        """Raise LakeError for a column of the platform that is stored with another type."""
+        for column in self.columns if table in SOURCED else ():
+            found = stored.field(column.name) if column.name in stored.names else None
+            if column.name in names and found and found.type != field_of(column).type:
+                raise LakeError(
+                    f"the column {column.name!r} of table {table} of {self.root} is stored as "
+                    f"{type_of(found)}, and MODWATCH_COLUMNS says "
+                    f"{column.type}; name the new column otherwise, or restore its type"
+                )
 
     def _open(self, table: str) -> DeltaTable | None:
         with self._mapped(table, "opened"):
@@ -392,7 +450,7 @@ class Lake:
         try:
             return DeltaTable.create(
                 self._uri(table),
-                schema=TABLES[table],
+                schema=self.schema(table),
                 partition_by=PARTITIONS.get(table, ["dt"]),
                 configuration={
                     "delta.dataSkippingStatsColumns": ",".join(measured_columns(TABLES[table])),
@@ -445,12 +503,19 @@ def _require_conditional_writes(root: str) -> None:
             )
 
 
+def _stored(delta: DeltaTable) -> pa.Schema:
+    return pa.schema(delta.schema().to_arrow())
+
+
 class _Counted:
     """Iterates over batches, casts them to a schema, counts rows, and keeps an exception."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+    def __init__(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, may_lack: Collection[str]
+    ) -> None:
         self._batches = batches
         self._schema = schema
+        self._may_lack = may_lack
         self.rows = 0
         self.failure: BaseException | None = None
 
@@ -465,7 +530,11 @@ class _Counted:
                 self.failure = exc
                 raise
             self.rows += batch.num_rows
-            yield _without_nan(batch.cast(self._schema))
+            for column in self._schema:
+                if column.name in self._may_lack and column.name not in batch.schema.names:
+                    batch = batch.append_column(column, pa.nulls(batch.num_rows, column.type))
+            ordered = batch.select(self._schema.names) if self._may_lack else batch
+            yield _without_nan(ordered.cast(self._schema))
 
 
 def _without_nan(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -20,10 +20,11 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from modwatch.common.columns import COLUMNS
 from modwatch.common.ledger.chain import commitment, new_salt
 from modwatch.common.text import ERASED, id_problem
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import ERASURES, TABLES
+from modwatch.data.lake.schemas import ERASURES, SOURCED
 
 #: A comment of a day.
 Key = tuple[datetime.date, str]
@@ -31,14 +32,21 @@ Key = tuple[datetime.date, str]
 #: What of a comment is erased: all of it, or the text that it answers.
 Part = Literal["comment", "parent"]
 
-#: The tables with rows of the source.
-_TABLES = ("landed", "comments", "quarantine")
-
-#: Columns with something to erase, in this order: texts are found by their authors, and answers by
+#: What is found by others of the row goes first: texts are found by their authors, and answers by
 #: the texts, until nothing is left to do, so a process that is killed can be run again.
-_PASSES = (("parent_text", "salt"), ("text",), ("author_id",))
+_FIRST, _LAST = ("parent_text", "salt"), ("author_id",)
+
+#: What an erased text becomes; all other values are null.
+_ERASED = {"text": ERASED, "parent_text": ERASED}
 
 _READ = ["comment_id", "text", "parent_text", "salt"]
+
+
+def _passes(lake: Lake) -> tuple[tuple[str, ...], ...]:
+    """Return the columns with something to erase, in the order in which they are erased."""
+    every = (*COLUMNS, *lake.columns)
+    erasable = (column.name for column in every if column.erasable)
+    return _FIRST, tuple(name for name in erasable if name not in (*_FIRST, *_LAST)), _LAST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +65,12 @@ class Subject:
 
 
 def rows_of(lake: Lake, subject: Subject) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows that came from the source about a subject, with their table."""
-    for table in _TABLES:
+    """Yield the rows that came from the source about a subject, with their table.
+
+    With all columns that they were ever stored with.
+    """
+    lake = lake.whole()
+    for table in SOURCED:
         for batch in lake.read(table, lake.days(table)):
             yield table, batch.filter(subject.of(batch))
 
@@ -66,7 +78,7 @@ def rows_of(lake: Lake, subject: Subject) -> Iterator[tuple[str, pa.RecordBatch]
 def quoting(lake: Lake, texts: Collection[str]) -> set[Key]:
     """Return the comments that answer one of `texts`."""
     wanted, found = pa.array([*texts], pa.string()), set[Key]()
-    for table in _TABLES:
+    for table in SOURCED:
         columns = ["dt", "comment_id", "parent_text"]
         for batch in lake.read(table, lake.days(table), columns=columns):
             rows = batch.filter(pc.is_in(batch.column("parent_text"), wanted))
@@ -141,29 +153,32 @@ def apply(
     they answer, and the comments of `author`. The same call again changes nothing. A day that is
     being scored is scored from the start.
     """
+    lake = lake.whole()
     texts_of, authors_of = erasing(recorded(lake), texts, author), erasing(parts, (), author)
-    for names in _PASSES:
-        of = authors_of if names == ("author_id",) else texts_of
-        for table in _TABLES:
+    for names in _passes(lake):
+        of = authors_of if names == _LAST else texts_of
+        for table in SOURCED:
             for day in _days_with(lake, table, names, of):
                 without = (of(day).without(batch, names) for batch in lake.read(table, day))
                 lake.replace(table, day, without)
                 lake.replace("staged_scores", day, [])  # with hashes of texts
-        for table in (*_TABLES, "staged_scores"):
+        for table in (*SOURCED, "staged_scores"):
             lake.vacuum(table, hours=0)
 
 
 def is_erased(lake: Lake, parts: Mapping[Key, Part]) -> bool:
     """Return whether nothing is left of `parts`."""
-    of = erasing(parts)
-    return not any(_days_with(lake, table, names, of) for table in _TABLES for names in _PASSES)
+    of, lake = erasing(parts), lake.whole()
+    return not any(
+        _days_with(lake, table, names, of) for table in SOURCED for names in _passes(lake)
+    )
 
 
 def _days_with(
     lake: Lake, table: str, names: Collection[str], of: "Callable[[datetime.date], Erasing]"
 ) -> list[datetime.date]:
     """Return the days of a table of which something is to be erased from columns `names`."""
-    read = {"dt", "comment_id", "author_id", "parent_text", *names} & {*TABLES[table].names}
+    read = {"dt", "comment_id", "author_id", "parent_text", *names} & {*lake.schema(table).names}
     batches = lake.read(table, lake.days(table), columns=sorted(read))
     days = ((batch.column("dt")[0].as_py(), batch) for batch in batches if batch.num_rows)
     return sorted({day for day, batch in days if of(day).without(batch, names) != batch})
@@ -180,24 +195,22 @@ class Erasing:
 
     def without(self, batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
         """Return a batch of the day without what is to be erased from the columns `names`."""
-        for name, rows, new in self._columns(batch):
+        whole, answers, listed = self._rows(batch)
+        for name in names:
             place = batch.schema.get_field_index(name)
-            if name in names and place >= 0:
+            if place >= 0:
+                rows = {"parent_text": answers, "salt": listed}.get(name, whole)
                 kind, column = batch.schema.field(name), batch.column(name)
                 there = pc.and_(rows, column.is_valid())
-                erased = pc.if_else(there, pa.scalar(new, kind.type), column)
+                erased = pc.if_else(there, pa.scalar(_ERASED.get(name), kind.type), column)
                 batch = batch.set_column(place, kind, erased)
         return batch
 
-    def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.BooleanArray, str | None]]:
-        """Yield each column with something to erase, in which rows (k,), and its new value."""
+    def _rows(self, batch: pa.RecordBatch) -> tuple[pa.BooleanArray, ...]:
+        """Return the rows (k,) that go whole, that lose what they answer, and that are listed."""
         whole = self.subject.of(batch)
-        either = pc.or_(whole, pc.is_in(batch.column("comment_id"), self.parents))
-        answers = pc.or_(either, pc.is_in(batch.column("parent_text"), self.texts))
-        yield "text", whole, ERASED
-        yield "parent_text", answers, ERASED
-        yield "author_id", whole, None
-        yield "salt", either, None
+        listed = pc.or_(whole, pc.is_in(batch.column("comment_id"), self.parents))
+        return whole, pc.or_(listed, pc.is_in(batch.column("parent_text"), self.texts)), listed
 
 
 def erasing(
@@ -221,7 +234,7 @@ def erased_again(
     lake: Lake, day: datetime.date, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Return batches of a day that is read again, without what was erased of it."""
-    without, names = _of_day(lake, day).without, sum(_PASSES, ())
+    without, names = _of_day(lake, day).without, [*chain(*_passes(lake))]
     return (without(batch, names) for batch in batches)
 
 

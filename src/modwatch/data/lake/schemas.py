@@ -3,9 +3,12 @@
 The partition `dt` is a UTC day: [dt 00:00, dt+1 00:00). In tables of a window, it is its last day.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
+
+from modwatch.common.columns import COLUMNS, Column, grouped
 
 _UTC = pa.timestamp("us", tz="UTC")
 
@@ -25,18 +28,40 @@ def _table(*columns: pa.Field | tuple[str, pa.DataType]) -> pa.Schema:
 #: The decisions that are measures, and what stands for none.
 RESTRICTIONS, NO_DECISION = ("removed", "limited"), "none"
 
+#: How the types of `common.columns` are stored; all others are text.
+_TYPES = {
+    "names": pa.list_(pa.string()),
+    "vote": pa.int8(),
+    "number": pa.float64(),
+    "integer": pa.int64(),
+    "boolean": pa.bool_(),
+    "time": _UTC,
+}
+
+
+def field_of(column: Column) -> pa.Field:
+    """Return how a column of a comment is stored.
+
+    >>> field_of(Column(name="subscriber", type="boolean"))
+    pyarrow.Field<subscriber: bool>
+    """
+    return pa.field(column.name, _TYPES.get(column.type, pa.string()))
+
+
+def type_of(field: pa.Field) -> str:
+    """Return the type of a column that rows were stored with.
+
+    >>> type_of(pa.field("subscriber", pa.bool_()))
+    'boolean'
+    """
+    return next((name for name, kind in _TYPES.items() if kind == field.type), "text")
+
+
 #: Columns of a comment besides its text. Only replayed corpora and the synthetic community have a
 #: `label`; scoring and routing do not read it. `decision` is what the platform did: removed |
 #: limited | kept, or none where it has decisions and none of the comment; `decided_by`: model |
 #: rule | person.
-_CONTEXT = [
-    *_columns(pa.string(), "platform", "thread_id", "parent_text", "language", "author_id"),
-    pa.field("groups", pa.list_(pa.string())),
-    pa.field("label", pa.int8()),
-    pa.field("views", pa.float64()),
-    *_columns(pa.string(), "decision", "decided_by"),
-    pa.field("decided_at", _UTC),
-]
+_CONTEXT = [field_of(column) for column in COLUMNS if column.optional]
 
 #: The score of a source that brings scores: its probability, the version that gave it, and the
 #: decision. Null on days that a model scores.
@@ -309,7 +334,7 @@ DRIFT = _table(
 #: a reference. `thread`: an id, or a digest of what does not look like one; `(other)` but for the
 #: largest. `identity`: those that a comment mentions, with "; " between them.
 SEGMENT_COUNTS = _table(
-    *_required(pa.string(), "platform", "language", "length", "model_version"),
+    *_required(pa.string(), *grouped(), "length", "model_version"),
     *_required(pa.int64(), "comments", "flagged"),
     *_columns(pa.string(), "thread", "identity"),
     *_columns(pa.float64(), "prob", "prob_square"),
@@ -481,6 +506,26 @@ TABLES: dict[str, pa.Schema] = {
     "source_counts": SOURCE_COUNTS,
     "days": DAYS,
 }
+
+#: The tables with rows of the source, which have the columns of the platform, too.
+SOURCED = ("landed", "comments", "quarantine")
+EXTENDED = (*SOURCED, "segment_counts")
+
+
+def schema_of(table: str, own: Sequence[Column] = ()) -> pa.Schema:
+    """Return the schema of a table, with the platform's `own` columns last.
+
+    >>> channel = Column(name="channel", groups_by=True)
+    >>> schema_of("comments", [channel]).names[-1], schema_of("scores", [channel]) == SCORES
+    ('channel', True)
+    """
+    more: list[pa.Field] = []
+    if table in SOURCED:
+        more = [field_of(column) for column in own]
+    elif table == "segment_counts":  # by the names of the values
+        more = [pa.field(column.name, pa.string()) for column in own if column.groups_by]
+    return pa.schema([*TABLES[table], *more])
+
 
 #: Partition columns of tables with more than `dt`: shards are written concurrently.
 PARTITIONS: dict[str, list[str]] = {"staged_scores": ["dt", "shard", "piece"]}

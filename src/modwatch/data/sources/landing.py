@@ -7,8 +7,9 @@ Sources: `files.FileSource`, `sql.SqlSource`, and those of entry points (`docs/e
 
 import datetime as dt
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from modwatch.common.account import Account
+from modwatch.common.columns import COLUMNS, OPTIONAL, Column
 from modwatch.common.errors import SourceError
-from modwatch.data.lake.schemas import LANDED, NO_DECISION
+from modwatch.data.lake.schemas import NO_DECISION, schema_of
 from modwatch.data.sources.readers import require_columns
 from modwatch.data.sources.timestamps import Moment, check_format, read_moment, zone
 from modwatch.data.sources.values import (
@@ -44,30 +46,16 @@ BATCH_ROWS = 10_000
 BATCH_CHARACTERS = 16_000_000
 
 #: The columns of `landed` that a source may map to columns of its own.
-FILLABLE = (
-    "comment_id",
-    "text",
-    "platform",
-    "thread_id",
-    "parent_text",
-    "language",
-    "author_id",
-    "groups",
-    "label",
-    "views",
-    "decision",
-    "decided_by",
-    "decided_at",
-)
-
-#: Those that a comment may lack: a value that cannot be read is missing.
-OPTIONAL = tuple(name for name in FILLABLE if name not in ("comment_id", "text"))
+FILLABLE = tuple(column.name for column in COLUMNS)
 
 #: Those that are ids, which must be exact.
-IDS = {"comment_id", "thread_id", "author_id"}
+IDS = {column.name for column in COLUMNS if column.type == "id"}
 
 #: The columns of `landed` that a source of scores may map, too. `prob` is required.
 SCORE_COLUMNS = ("prob", "model_version", "flagged")
+
+#: Those whose value a row cannot do without, if the source has them.
+_NEEDED = ("comment_id", "text", *SCORE_COLUMNS)
 
 
 class Source(Protocol):
@@ -81,6 +69,7 @@ class Source(Protocol):
     def read(self, day: dt.date, account: Account | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the comments of the UTC day `day` with the schema `LANDED` of the lake.
 
+        After its columns may come any that MODWATCH_COLUMNS adds.
         `account` gets what was read, and all of it that is no row of the day.
 
         Batches have at most 10,000 rows; `row` counts from 0 within the day; the same day gives the
@@ -110,7 +99,7 @@ class LandedRow:
     origin: str
     #: UTC; None when it could not be read.
     created_at: dt.datetime | None = None
-    #: Converted values by the names of FILLABLE and SCORE_COLUMNS.
+    #: Converted values by the names of FILLABLE, SCORE_COLUMNS, and the platform's own.
     values: Mapping[str, Any] = field(repr=False)
     #: Why the row could not be read, or None.
     problem: str | None = None
@@ -119,27 +108,41 @@ class LandedRow:
 
 
 def batches(
-    day: dt.date, rows: Iterable[LandedRow], account: Account | None = None
+    day: dt.date,
+    rows: Iterable[LandedRow],
+    account: Account | None = None,
+    own: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield `rows` as batches with the schema LANDED, numbered from 0 in their order.
 
-    A row that repeats an earlier one is counted in `account` and left out; see `distinct`.
+    A row that repeats an earlier one is counted in `account` and left out; see `distinct`. `own`
+    are the columns of the platform.
     """
-    return in_batches(day, distinct(rows, account or Account()))
+    return in_batches(day, distinct(rows, account or Account()), own)
 
 
-def in_batches(day: dt.date, rows: Iterable[LandedRow]) -> Iterator[pa.RecordBatch]:
+def in_batches(
+    day: dt.date, rows: Iterable[LandedRow], own: Sequence[Column] = ()
+) -> Iterator[pa.RecordBatch]:
     """Yield all of `rows` as `batches` does, also those that repeat another one."""
     pending: list[LandedRow] = []
     first, characters = 0, 0
     for row in rows:
-        pending.append(row)
+        pending.append(_typed(row, own) if own else row)
         characters += len(row.values.get("text") or "") + len(row.values.get("parent_text") or "")
         if len(pending) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
-            yield _batch(day, first, pending)
+            yield _batch(day, first, pending, own)
             first, characters, pending = first + len(pending), 0, []
     if pending:
-        yield _batch(day, first, pending)
+        yield _batch(day, first, pending, own)
+
+
+def _typed(row: LandedRow, own: Sequence[Column]) -> LandedRow:
+    """Return a row with the values of the platform's columns in their types, or missing."""
+    read = {column.name: converted(column.type, row.values.get(column.name)) for column in own}
+    values = {name: value for name, (value, _) in read.items()}
+    faults = (f"{name}: {problem}" for name, (_, problem) in read.items() if problem)
+    return replace(row, values={**row.values, **values}, faults=[*row.faults, *faults])
 
 
 def distinct(rows: Iterable[LandedRow], account: Account) -> Iterator[LandedRow]:
@@ -177,22 +180,27 @@ def counted(batches: Iterable[pa.RecordBatch], account: Account | None) -> Itera
 
 
 def column_batch(
-    day: dt.date, first: int, columns: Mapping[str, Sequence[Any] | pa.Array]
+    day: dt.date,
+    first: int,
+    columns: Mapping[str, Sequence[Any] | pa.Array],
+    own: Sequence[Column] = (),
 ) -> pa.RecordBatch:
     """Return one batch with the schema LANDED from `columns`; absent columns are null.
 
     `columns` must include `origin`; `first` is the ordinal of the first row within the day. Values
-    of optional columns that cannot be are null, and named in `faults`.
+    of optional columns, and of the platform's `own`, that cannot be are null, and named in
+    `faults`.
     """
-    size = len(columns["origin"])
-    nulls = {name: pa.nulls(size) for name in LANDED.names}
+    size, schema = len(columns["origin"]), schema_of("landed", own)
+    nulls = {name: pa.nulls(size) for name in schema.names}
     given = {**nulls, "dt": [day] * size, "row": range(first, first + size), **columns}
-    return _without_faults(pa.RecordBatch.from_pydict(given, schema=LANDED))
+    named = (*OPTIONAL, *(column.name for column in own))
+    return _without_faults(pa.RecordBatch.from_pydict(given, schema=schema), named)
 
 
-def _without_faults(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _without_faults(batch: pa.RecordBatch, optional: Iterable[str]) -> pa.RecordBatch:
     faults: list[list[str] | None] | None = None
-    for name in OPTIONAL:
+    for name in optional:
         column = batch.column(name)
         for fault, bad in _bad_values(name, column):
             rows = np.flatnonzero(pc.fill_null(bad, False).to_numpy(zero_copy_only=False))
@@ -202,11 +210,11 @@ def _without_faults(batch: pa.RecordBatch) -> pa.RecordBatch:
             for row in rows:
                 faults[row] = [*(faults[row] or ()), f"{name}: {fault}"]
             at = batch.schema.get_field_index(name)
-            batch = batch.set_column(at, LANDED.field(name), pc.if_else(bad, None, column))
+            batch = batch.set_column(at, batch.schema.field(at), pc.if_else(bad, None, column))
     if faults is None:
         return batch
     at = batch.schema.get_field_index("faults")
-    field = LANDED.field("faults")
+    field = batch.schema.field(at)
     return batch.set_column(at, field, pa.array(faults, field.type))
 
 
@@ -282,9 +290,11 @@ class MappedSource:
     #: The source brings scores, in columns `prob`, `model_version` and `flagged`; None: it does
     #: not.
     own_scores: OwnScores | None = None
+    #: The columns of the platform, of MODWATCH_COLUMNS.
+    own: Sequence[Column] = ()
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.columns) - set(FILLABLE) - set(SCORE_COLUMNS))
+        unknown = sorted(set(self.columns) - {*self._fillable, *SCORE_COLUMNS})
         scores = sorted(set(self.columns) & set(SCORE_COLUMNS))
         if scores and self.own_scores is None:
             raise SourceError(
@@ -294,7 +304,8 @@ class MappedSource:
         if unknown:
             raise SourceError(
                 f"`columns` maps {', '.join(unknown)}, which Modwatch does not have; it may map "
-                f"{', '.join(FILLABLE)} (the time is `timestamp_column`)."
+                f"{', '.join(self._fillable)} (the time is `timestamp_column`), and what "
+                "MODWATCH_COLUMNS adds."
             )
         zone(self.assume_timezone)
         check_format(self.timestamp_format)
@@ -306,7 +317,7 @@ class MappedSource:
         missing.
         """
         account = account or Account()
-        return batches(day, self.undeleted(self._rows(day, account), account), account)
+        return batches(day, self.undeleted(self._rows(day, account), account), account, self.own)
 
     def undeleted(self, rows: Iterable[LandedRow], account: Account) -> Iterable[LandedRow]:
         """Return the rows but those whose text stands for a deleted comment, which are counted."""
@@ -321,6 +332,15 @@ class MappedSource:
 
     def _rows(self, day: dt.date, account: Account) -> Iterator[LandedRow]:
         raise NotImplementedError
+
+    @cached_property
+    def _fillable(self) -> tuple[str, ...]:
+        return (*FILLABLE, *self._own)
+
+    @cached_property
+    def _own(self) -> dict[str, str]:
+        """The type of each column of the platform."""
+        return {column.name: column.type for column in self.own}
 
     @cached_property
     def _zone(self) -> dt.tzinfo | None:
@@ -346,7 +366,8 @@ class MappedSource:
         Raises:
             SourceError: a required column is not available; `where` and `remedy` are named.
         """
-        fillable = FILLABLE if self.own_scores is None else (*FILLABLE, *SCORE_COLUMNS)
+        scores = () if self.own_scores is None else SCORE_COLUMNS
+        fillable = (*self._fillable, *scores)
         names = {name: self.columns.get(name, name) for name in fillable}
         names = {name: column for name, column in names.items() if column}
         if self.votes:
@@ -370,12 +391,12 @@ class MappedSource:
         unread, faults, deleted = moment.problem, [], self.deleted_texts
         for name, column in names.items():
             values[name], problem = self._converted(name, record.get(column))
-            if problem and name not in OPTIONAL:
+            if problem and name in _NEEDED:
                 unread = unread or problem
             elif problem:
                 values[name] = None
                 faults.append(f"{name}: {problem}")
-            elif deleted and name in OPTIONAL and values[name] in deleted:
+            elif deleted and name not in _NEEDED and values[name] in deleted:
                 values[name] = None
         if self.votes:
             votes = [vote_of(record.get(column), self.vocabulary) for column in self.votes]
@@ -400,24 +421,27 @@ class MappedSource:
         )
 
     def _converted(self, name: str, value: object) -> tuple[Any, str | None]:
-        if name != "decided_at":
-            return convert(name, value, self.vocabulary)
+        kind = self._own.get(name)
+        if name != "decided_at" and kind != "time":
+            return (value, None) if kind else convert(name, value, self.vocabulary)
         if self.vocabulary.is_no_vote(value):
             return None, None
         moment = read_moment(value, self._zone, self.timestamp_format)
         return moment.created_at, moment.problem
 
 
-def _batch(day: dt.date, first: int, rows: Sequence[LandedRow]) -> pa.RecordBatch:
+def _batch(
+    day: dt.date, first: int, rows: Sequence[LandedRow], own: Sequence[Column]
+) -> pa.RecordBatch:
     columns: dict[str, list[Any]] = {
         "origin": [row.origin for row in rows],
         "created_at": [row.created_at for row in rows],
         "problem": [row.problem for row in rows],
         "faults": [row.faults or None for row in rows],
     }
-    for name in (*FILLABLE, *SCORE_COLUMNS):
+    for name in (*FILLABLE, *SCORE_COLUMNS, *(column.name for column in own)):
         columns[name] = [row.values.get(name) for row in rows]
-    return column_batch(day, first, columns)
+    return column_batch(day, first, columns, own)
 
 
 def _views(value: object) -> tuple[float | None, str | None]:
@@ -465,3 +489,38 @@ def convert(name: str, value: object, vocabulary: Vocabulary = USUAL) -> tuple[A
         return (text if text or name == "text" else None), problem
     converted, problem = _CONVERTERS[name](value)
     return converted, problem and _PROBLEMS.get((name, problem), problem)
+
+
+def converted(kind: str, value: object) -> tuple[Any, str | None]:
+    """Return `value` converted for a column of the platform of a type, and its problem or None.
+
+    >>> converted("integer", "17"), converted("integer", "17.5"), converted("boolean", "yes")
+    ((17, None), (None, 'unreadable_integer'), (True, None))
+    >>> converted("number", " "), converted("number", "inf"), converted("text", "")
+    ((None, None), (None, 'unreadable_number'), (None, None))
+    """
+    if kind == "text":
+        text, problem = text_of(value)
+        return text or None, problem
+    if USUAL.is_no_vote(value):
+        return None, None
+    found: Any = None
+    if kind == "time":
+        found = read_moment(value, None).created_at
+    elif kind == "boolean":
+        vote, _ = vote_of(value)
+        found = None if vote is None else vote == 1
+    else:
+        number, _ = number_of(value)
+        if number is not None and math.isfinite(number):
+            found = number if kind == "number" else _whole(value, number)
+    return found, f"unreadable_{kind}" if found is None else None
+
+
+def _whole(value: object, number: float) -> int | None:
+    """Return a whole number of 64 bits exactly; None for any other."""
+    text, problem = text_of(value)
+    if problem or number != int(number) or abs(number) >= 2.0**63:
+        return None
+    written = (text or "").strip()
+    return int(written) if re.fullmatch(r"[+-]?\d+", written) else int(number)

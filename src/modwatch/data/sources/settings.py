@@ -1,10 +1,12 @@
 """The settings of the sources that come with Modwatch, `MODWATCH_SOURCE__…`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from modwatch.common.columns import Column
 from modwatch.common.source_settings import SourceSettings
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ class _RecordSettings(SourceSettings):
     )
     columns: dict[str, str] = Field(
         default_factory=dict,
-        description="The source's name of each Modwatch column that it names differently, as "
-        'JSON; `""` leaves a column out',
+        description="The source's name of each column of Modwatch or of `MODWATCH_COLUMNS` that it "
+        'names differently, as JSON; `""` leaves a column out',
     )
     values: tuple[str, ...] = Field(
         (),
@@ -164,7 +166,7 @@ class FileSourceSettings(_RecordSettings):
         "`{dt}`, that of the path",
     )
 
-    def open(self, folder: Path | None = None, /) -> "FileSource":
+    def open(self, folder: Path | None = None, own: Sequence[Column] = (), /) -> "FileSource":
         """Return the files; `folder` keeps which days they hold."""
         from modwatch.data.sources.delimited import TextFormat
         from modwatch.data.sources.files import FileSource
@@ -177,6 +179,7 @@ class FileSourceSettings(_RecordSettings):
             own_scores=self._own_scores(),
             vocabulary=self._vocabulary(),
             index=folder,
+            own=tuple(own),
         )
 
 
@@ -194,12 +197,11 @@ class SqlSourceSettings(_RecordSettings):
         "the days that can be",
     )
 
-    def open(self, _: Path | None = None, /) -> "SqlSource":
+    def open(self, _: Path | None = None, own: Sequence[Column] = (), /) -> "SqlSource":
         """Return the database."""
         from modwatch.data.sources.sql import SqlSource
 
         given = self.model_dump(exclude={"kind", "url", *_OWN})
         url = self.url.get_secret_value()
-        return SqlSource(
-            url=url, **given, own_scores=self._own_scores(), vocabulary=self._vocabulary()
-        )
+        scores, words = self._own_scores(), self._vocabulary()
+        return SqlSource(url=url, **given, own_scores=scores, vocabulary=words, own=tuple(own))

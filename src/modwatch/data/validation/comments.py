@@ -17,14 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.common.columns import Column
+from modwatch.common.columns import profiled as profiled_columns
 from modwatch.common.errors import CheckError
-from modwatch.data.lake.schemas import COMMENTS, LANDED
+from modwatch.data.lake.schemas import schema_of
 from modwatch.data.validation.expectations import CHUNK_ROWS, chunks, failing_rows, judged_day
 from modwatch.data.validation.ids import IdIndex
 from modwatch.data.validation.losses import Losses
 from modwatch.data.validation.own_expectations import TableCheck
 from modwatch.data.validation.profiles import (
-    OPTIONAL_COLUMNS,
     measure_of,
     profile_comments,
     skipped,
@@ -41,14 +42,15 @@ from modwatch.data.validation.result import (
 )
 from modwatch.data.validation.rows import bools, columns_of, is_valid, schema_faults
 from modwatch.data.validation.rules import (
-    VALIDATED_COLUMNS,
     Rule,
     Thresholds,
     day_parameters,
     missing_share_rule,
     reason_codes,
     suite_rules,
+    validated,
 )
+from modwatch.statistics.drift.day_comparison import with_column
 from modwatch.statistics.drift.profile import Profile, pooled
 from modwatch.statistics.drift.seasons import NO_CALENDAR, Calendar, Volume, season, usual_factor
 
@@ -56,8 +58,8 @@ log = logging.getLogger(__name__)
 
 _PROBLEM = r"^[a-z][a-z0-9_]{0,47}$"
 
-# Strings that are stored on, in PostgreSQL among others, which cannot hold a NUL.
-_STORED = [f.name for f in LANDED if f.type == pa.string() and f.name not in ("origin", "problem")]
+#: Strings that are not stored on.
+_NOT_STORED = ("origin", "problem")
 
 #: What the rules on single rows read, besides the number of NUL bytes.
 _READ = ("comment_id", "created_at", "text", "language", "prob", "flagged", "model_version")
@@ -94,6 +96,7 @@ def validate_comments(
     expectations: Sequence[Rule] = (),
     declared_empty_by: str | None = None,
     elsewhere: str = "",
+    own: Sequence[Column] = (),
 ) -> ValidatedComments:
     """Validate a day's landed rows, then the valid ones as a whole.
 
@@ -114,6 +117,7 @@ def validate_comments(
         expectations: those of `load_expectations`.
         declared_empty_by: who said that the day has no rows; then its volume is not compared.
         elsewhere: what the source has of impossible days, in words; may be empty.
+        own: the columns of the platform.
 
     Raises:
         CheckError: `row` does not number the rows 0…N−1, they changed between the calls, or Great
@@ -123,12 +127,13 @@ def validate_comments(
     own_scores = own_scores or _has_scores(landed(columns=["prob", "flagged"]))
     rules = [
         rule
-        for rule in suite_rules("comments", bounds)
+        for rule in suite_rules("comments", bounds, own)
         if own_scores or rule.batch not in _SCORE_BATCHES
     ]
-    parameters = _parameters(day, bounds, trailing)
+    schema = schema_of("landed", own)
+    parameters = _parameters(day, bounds, trailing, schema, validated(own))
     rows = _check_rows(
-        landed(), rules, parameters, day=day, earlier_ids=earlier_ids, later_ids=later_ids
+        landed(), rules, parameters, schema, day=day, earlier_ids=earlier_ids, later_ids=later_ids
     )
     invalid = rows.invalid
     table = TableCheck(
@@ -136,10 +141,13 @@ def validate_comments(
         parameters=parameters,
     )
     losses = Losses(invalid=invalid)
-    columns = dict.fromkeys([*losses.columns, "text", *OPTIONAL_COLUMNS, *table.columns])
-    again = _checked(losses.reading(landed(columns=[*columns])), invalid, table)
-    profile = profile_comments(again, invalid)
-    measures = _measures(profile, rows.schema_faults, trailing, bounds, elsewhere=elsewhere)
+    columns = dict.fromkeys([*losses.columns, "text", *profiled_columns(own), *table.columns])
+    stored = pa.schema([schema_of("comments", own).field(name) for name in table.columns])
+    again = _checked(losses.reading(landed(columns=[*columns])), invalid, table, stored)
+    profile = profile_comments(again, invalid, own)
+    measures = _measures(
+        profile, rows.schema_faults, trailing, bounds, validated(own), elsewhere=elsewhere
+    )
     if declared_empty_by:
         declared = skipped(f"{declared_empty_by} declared that the day has no comments")
         measures |= dict.fromkeys(_VOLUME_RULES, declared)
@@ -201,15 +209,22 @@ def _usual_volume(bounds: Thresholds, factor: float) -> Thresholds:
     return replace(bounds, low_volume=low, high_volume=high)
 
 
-def _parameters(day: date, bounds: Thresholds, trailing: Sequence[Profile]) -> dict[str, Any]:
+def _parameters(
+    day: date,
+    bounds: Thresholds,
+    trailing: Sequence[Profile],
+    schema: pa.Schema,
+    compared: Sequence[str],
+) -> dict[str, Any]:
     """Return what expectations refer to: the thresholds, the day, and bounds by trailing days."""
-    known = day_parameters(day, bounds, LANDED)
+    known = day_parameters(day, bounds, schema)
     if len(trailing) < bounds.min_trailing_days:
         return known
     usual, before = median(past.landed for past in trailing), pooled(trailing)
     present = {
-        name: 1 - before.missing.get(name, 0) / max(before.comments, 1)
-        for name in VALIDATED_COLUMNS
+        name: 1 - before.missing.get(name, 0) / max(sum(past.comments for past in days), 1)
+        for name in compared
+        if (days := with_column(trailing, name))
     }
     change = bounds.missing_share_change
     return {
@@ -244,6 +259,7 @@ def _check_rows(
     batches: Iterable[pa.RecordBatch],
     rules: Sequence[Rule],
     parameters: Mapping[str, Any],
+    schema: pa.Schema,
     *,
     day: date,
     earlier_ids: Iterable[pa.Array],
@@ -255,7 +271,7 @@ def _check_rows(
     failing: Counter[Rule] = Counter()
     problems: dict[str, int] = {}
     versions: dict[str, int] = {}
-    found = _Schemas()
+    found = _Schemas(expected=schema, columns=tuple(schema.names))
     ids: list[pa.Array] = []
     parts = [_NO_ROWS]
     for chunk in chunks(found.reading(batches)):
@@ -308,17 +324,18 @@ _NO_ROWS: dict[str, NDArray[Any]] = {
 
 @dataclass
 class _Schemas:
-    """The columns of a day's batches, as far as they are those of `LANDED`."""
+    """The columns of a day's batches, as far as they are the expected ones."""
 
+    expected: pa.Schema
+    columns: tuple[str, ...]
     faults: tuple[str, ...] = ()
-    columns: tuple[str, ...] = tuple(LANDED.names)
 
     def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, pa.Array]]:
         """Yield the columns of each batch, and keep the first faults."""
         for batch in batches:
             if not self.faults:
-                self.faults, self.columns = schema_faults(batch.schema, LANDED)
-            yield columns_of(batch, LANDED)
+                self.faults, self.columns = schema_faults(batch.schema, self.expected)
+            yield columns_of(batch, self.expected)
 
 
 def _failing(
@@ -332,17 +349,19 @@ def _failing(
     readable = chunk["problem"].is_null()
     at = np.flatnonzero(bools(readable))
     # Filtered before NUL bytes are looked for, which takes the longest.
-    columns = {name: chunk[name].filter(readable) for name in (*_STORED, *_READ, "groups")}
+    # Strings are stored in PostgreSQL, too, which cannot hold a NUL.
+    stored = [n for n, c in chunk.items() if c.type == pa.string() and n not in _NOT_STORED]
+    columns = {name: chunk[name].filter(readable) for name in (*stored, *_READ, "groups")}
     frame = pa.table({name: columns[name] for name in _READ}).to_pandas()
-    frame["nul_bytes"] = _nul_bytes(columns)
+    frame["nul_bytes"] = _nul_bytes(columns, stored)
     for positions, rule in zip(failing_rows(frame, others, parameters), others, strict=True):
         yield at[positions], rule
 
 
-def _nul_bytes(columns: Mapping[str, pa.Array]) -> NDArray[np.int32]:
+def _nul_bytes(columns: Mapping[str, pa.Array], stored: Sequence[str]) -> NDArray[np.int32]:
     """Return (k,) how many of the stored strings of each row contain a NUL byte."""
     found = np.zeros(len(columns["text"]), dtype=np.int32)
-    for name in _STORED:
+    for name in stored:
         found += bools(pc.match_substring(columns[name], "\x00"))
     nul = bools(pc.match_substring(pc.list_flatten(columns["groups"]), "\x00"))
     np.add.at(found, pc.list_parent_indices(columns["groups"]).to_numpy()[nul], 1)
@@ -433,10 +452,9 @@ def _in_row_order(facts: dict[str, NDArray[Any]], day: date) -> dict[str, NDArra
 
 
 def _checked(
-    batches: Iterable[pa.RecordBatch], invalid: InvalidRows, table: TableCheck
+    batches: Iterable[pa.RecordBatch], invalid: InvalidRows, table: TableCheck, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, whose valid rows `table` takes."""
-    schema = pa.schema([COMMENTS.field(name) for name in table.columns])
+    """Yield the batches, whose valid rows `table` takes, in the columns of `schema`."""
     for batch in batches:
         valid = pa.array(is_valid(batch, invalid))
         columns = columns_of(batch, schema)
@@ -458,11 +476,12 @@ def _measures(
     faults: Sequence[str],
     trailing: Sequence[Profile],
     bounds: Thresholds,
+    columns: Sequence[str],
     *,
     elsewhere: str,
 ) -> dict[str, Measure]:
     """Return one measure for each rule of the day."""
-    findings, before = trailing_findings(today, trailing), pooled(trailing)
+    findings = trailing_findings(today, trailing)
     few = too_few_days(trailing, bounds.min_trailing_days)
 
     def compared(metric: str, feature: str, observed: Callable[[float], str]) -> Measure:
@@ -497,9 +516,11 @@ def _measures(
         },
         **{
             missing_share_rule(column): compared(
-                "missing_share_change", column, partial(_missing, today, before, column)
+                "missing_share_change",
+                column,
+                partial(_missing, today, with_column(trailing, column), column),
             )
-            for column in VALIDATED_COLUMNS
+            for column in columns
         },
     }
 
@@ -524,6 +545,7 @@ def _mix_observed(today: Profile, mix: str, divergence: float) -> str:
     return f"{divergence:.3f} bits; {', '.join(shares)}"
 
 
-def _missing(today: Profile, before: Profile, column: str, _change: float) -> str:
+def _missing(today: Profile, days: Sequence[Profile], column: str, _change: float) -> str:
     now = percentage(today.missing[column], today.comments)
-    return f"{now} missing, {percentage(before.missing.get(column, 0), before.comments)} before"
+    before = sum(day.missing.get(column, 0) for day in days)
+    return f"{now} missing, {percentage(before, sum(day.comments for day in days))} before"

@@ -6,7 +6,7 @@ columns whole. Texts are too large for that and are represented by hashes, which
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,8 +17,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from modwatch.common.columns import Column, grouped
 from modwatch.common.errors import SettingsError
-from modwatch.data.lake.schemas import COMMENTS, SCORES
+from modwatch.data.lake.schemas import SCORES, schema_of
 from modwatch.data.validation.expectations import CHUNK_ROWS, chunks, counted, great_expectations
 from modwatch.data.validation.ids import siphash
 from modwatch.data.validation.result import Measure, RuleResult, Severity
@@ -70,18 +71,21 @@ _VALUES = frozenset(
 _TABLE = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
 SUPPORTED = ROW_WISE | _NULLS | _EQUALITY | _VALUES | _TABLE
 
-#: Columns of strings with few values, which can be judged whole.
-_CATEGORIES = ("platform", "language", "model_version")
-
 #: A column that is not stored: the length of the text in characters.
 _LENGTH = pa.field("text_length", pa.int32())
 _LEFT_OUT = ("dt", "row", "groups", "label", "role", "salt")
 
-#: The columns that expectations may name, by table.
-TABLES: Mapping[str, pa.Schema] = {
-    "comments": pa.schema([*(f for f in COMMENTS if f.name not in _LEFT_OUT), _LENGTH]),
-    "scores": pa.schema([f for f in SCORES if f.name not in _LEFT_OUT]),
-}
+
+def expected_tables(own: Sequence[Column] = ()) -> Mapping[str, pa.Schema]:
+    """Return the columns that expectations may name, by table; with the platform's `own`.
+
+    >>> [*expected_tables()]
+    ['comments', 'scores']
+    """
+    comments = (f for f in schema_of("comments", own) if f.name not in _LEFT_OUT)
+    scores = (f for f in SCORES if f.name not in _LEFT_OUT)
+    return {"comments": pa.schema([*comments, _LENGTH]), "scores": pa.schema([*scores])}
+
 
 #: What expectations may refer to as `$PARAMETER`, besides the thresholds.
 _OF_DAY = ("day_start", "day_end", "trailing_median_rows")
@@ -100,8 +104,10 @@ _COMPARING = _VALUES - {"expect_column_stdev_to_be_between"} | {
 _LONGEST = 200
 
 
-def load_expectations(path: Path) -> tuple[Rule, ...]:
+def load_expectations(path: Path, own: Sequence[Column] = ()) -> tuple[Rule, ...]:
     """Return the expectations of a file, each for the batch `comments` or `scores`.
+
+    They may name the columns of comments and scores, and the platform's `own`.
 
     Suites of Great Expectations before 1.0, which write `expectation_type`, are read, too. Times
     without a zone are UTC. Each expectation is tried on invented rows: one that cannot be evaluated
@@ -127,7 +133,7 @@ def load_expectations(path: Path) -> tuple[Rule, ...]:
     rules, faults = [], []
     for number, config in enumerate(configs, start=1):
         try:
-            rules.append(_rule(config, f"expectation {number}", path))
+            rules.append(_rule(config, f"expectation {number}", path, own))
         except SettingsError as exc:
             faults.append(str(exc))
     if faults:
@@ -135,7 +141,7 @@ def load_expectations(path: Path) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def _rule(config: Any, where: str, path: Path) -> Rule:
+def _rule(config: Any, where: str, path: Path, own: Sequence[Column]) -> Rule:
     """Return one expectation of the file as a rule."""
     _require(isinstance(config, dict), where, "is not an object; write `type` and `kwargs`")
     name = config.get("type", config.get("expectation_type"))  # the latter before version 1.0
@@ -157,8 +163,8 @@ def _rule(config: Any, where: str, path: Path) -> Rule:
         f"has the severity {severity!r}; choose {', '.join(get_args(Severity))}",
     )
     meta = (config.get("meta") or {}).get("modwatch") or {}
-    table = meta.get("table", "comments")
-    _require(table in TABLES, where, f"is for the table {table!r}; choose {' or '.join(TABLES)}")
+    table, tables = meta.get("table", "comments"), expected_tables(own)
+    _require(table in tables, where, f"is for the table {table!r}; choose {' or '.join(tables)}")
     kwargs = {key: value for key, value in kwargs.items() if key != "severity"}
     shown = ", ".join(f"{key} {value}" for key, value in kwargs.items() if "column" not in key)
     rule = Rule(
@@ -172,14 +178,14 @@ def _rule(config: Any, where: str, path: Path) -> Rule:
         remedy=str(meta.get("remedy") or f"See the expectation in {path.name}."),
         own=True,
     )
-    _check_columns(rule, where)
-    types = [TABLES[table].field(column).type for column in rule.columns]
+    _check_columns(rule, where, tables[table], (*grouped(own), "model_version"))
+    types = [tables[table].field(column).type for column in rule.columns]
     if name in _COMPARING and any(map(pa.types.is_timestamp, types)):
         _require("most_common" not in name, where, "finds no times; use the minimum or maximum")
         times = {key: _times(kwargs[key], where) for key in _COMPARED if key in kwargs}
         rule = replace(rule, kwargs=kwargs | times)
     _check_arguments(rule, where)
-    _check_values(rule, where)
+    _check_values(rule, where, tables[table])
     return rule
 
 
@@ -207,9 +213,8 @@ def _require(condition: object, where: str, fault: str) -> None:
         raise SettingsError(f"{where} {fault}")
 
 
-def _check_columns(rule: Rule, where: str) -> None:
+def _check_columns(rule: Rule, where: str, table: pa.Schema, categories: Collection[str]) -> None:
     """Raise SettingsError for a column that the table lacks, or that is too large to read whole."""
-    table = TABLES[rule.batch]
     for column in rule.columns:
         _require(
             column in table.names,
@@ -219,9 +224,9 @@ def _check_columns(rule: Rule, where: str) -> None:
         )
         whole = rule.type in _VALUES and table.field(column).type == pa.string()
         _require(
-            not whole or column in _CATEGORIES,
+            not whole or column in categories,
             where,
-            f"reads all values of {column!r}, which is too large; use {', '.join(_CATEGORIES)} or "
+            f"reads all values of {column!r}, which is too large; use {', '.join(categories)} or "
             "text_length, or an expectation on single rows",
         )
 
@@ -244,9 +249,8 @@ def _check_arguments(rule: Rule, where: str) -> None:
         raise SettingsError(f"{where} has invalid kwargs ({reason})") from exc
 
 
-def _check_values(rule: Rule, where: str) -> None:
+def _check_values(rule: Rule, where: str, schema: pa.Schema) -> None:
     """Raise SettingsError for an expectation that raises an error on two invented rows."""
-    schema = TABLES[rule.batch]
     words = day_parameters(date(2026, 1, 5), Thresholds(), schema) | {"trailing_median_rows": 2.0}
     check = TableCheck(rules=[rule], parameters=words)
     check.add({name: _invented(schema.field(name).type) for name in check.columns}, 2)

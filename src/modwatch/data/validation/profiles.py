@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.common import days
+from modwatch.common.columns import Column, grouped, profiled
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import COMMENTS, PROFILES
+from modwatch.data.lake.schemas import PROFILES, schema_of
 from modwatch.data.validation.languages import languages, scripts
 from modwatch.data.validation.result import InvalidRows, Measure
 from modwatch.data.validation.rows import absent, columns_of, is_valid
@@ -35,18 +36,15 @@ from modwatch.statistics.drift.profile import (
 )
 from modwatch.statistics.drift.seasons import WEEKS, Volume, year_before
 
-#: Columns that a comment may lack.
-OPTIONAL_COLUMNS = ("platform", "thread_id", "parent_text", "language", "author_id", "groups")
+#: What a missing value counts as; for languages it is the "undetermined" of ISO 639.
+_NONE, _UNDETERMINED = "(none)", "und"
 
-_PROFILED = pa.schema([COMMENTS.field(name) for name in (*OPTIONAL_COLUMNS, "text")])
+#: What is counted besides the values of columns: the length of the text in bands, and what the
+#: texts show: the script, and the language where the source names none.
+_OF_TEXTS = ("length", "script", "detected_language")
 
-#: Columns whose values are counted, and what a missing value counts as: for languages the
-#: "undetermined" of ISO 639.
-_CATEGORIES = {"language": "und", "platform": "(none)"}
-
-#: The columns above, the length of the text in bands, and what the texts show: the script, and the
-#: language where the source names none.
-_MIXES = (*_CATEGORIES, "length", "script", "detected_language")
+#: Features of a profile that are no mixes.
+_NO_MIX = ("rows", "missing")
 
 #: Rows of a day, at most and about, whose texts are looked at for script and language.
 LOOKED_AT = 2000
@@ -55,15 +53,18 @@ LOOKED_AT = 2000
 MOST_CATEGORIES = 1000
 
 
-def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Profile:
+def profile_comments(
+    landed: Iterable[pa.RecordBatch], invalid: InvalidRows, own: Sequence[Column] = ()
+) -> Profile:
     """Return the profile of a day's valid comments, from one pass over its landed rows.
 
     Memory holds one batch and the counts.
 
     Args:
-        landed: batches with `row`, `text` and `OPTIONAL_COLUMNS`; a missing one of the latter
+        landed: batches with `row`, `text` and the columns `profiled`; a missing one of the latter
             counts as null.
         invalid: the rows to leave out.
+        own: the columns of the platform.
 
     Raises:
         CheckError: the batches are not those that were validated.
@@ -74,10 +75,10 @@ def profile_comments(landed: Iterable[pa.RecordBatch], invalid: InvalidRows) -> 
     """
     nothing = Profile(
         quarantined=invalid.count,
-        missing=dict.fromkeys(OPTIONAL_COLUMNS, 0),
-        categories={name: {} for name in _MIXES},
+        missing=dict.fromkeys(profiled(own), 0),
+        categories={name: {} for name in (*grouped(own), *_OF_TEXTS)},
     )
-    parts = (_of_batch(batch, invalid) for batch in landed)
+    parts = (_of_batch(batch, invalid, own) for batch in landed)
     total = reduce(lambda before, part: pooled([before, part]), parts, nothing)
     mixes = {name: _most_frequent(counts) for name, counts in total.categories.items()}
     return replace(total, categories=mixes)
@@ -176,7 +177,11 @@ def _profiles(rows: pa.Table) -> dict[datetime.date, Profile]:
             comments=counts[day]["rows"]["comments"],
             quarantined=counts[day]["rows"]["quarantined"],
             missing=counts[day].get("missing", {}),
-            categories={feature: counts[day].get(feature, {}) for feature in _MIXES},
+            categories={
+                feature: counts[day].get(feature, {})
+                for feature in dict.fromkeys((*grouped()[::-1], *_OF_TEXTS, *counts[day]))
+                if feature not in _NO_MIX
+            },
             scores={feature: scores[feature][number] for feature in RANGES},
             flagged=flagged[day][0],
             model_version=flagged[day][1],
@@ -194,19 +199,20 @@ def _histograms(rows: pa.Table, feature: str, days: list[datetime.date]) -> Coun
     return counts
 
 
-def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
+def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows, own: Sequence[Column]) -> Profile:
     """Return the profile of the valid rows of a batch."""
-    valid = pa.array(is_valid(batch, invalid))
-    columns = {n: column.filter(valid) for n, column in columns_of(batch, _PROFILED).items()}
+    valid, stored = pa.array(is_valid(batch, invalid)), schema_of("comments", own)
+    wanted = pa.schema([stored.field(name) for name in (*profiled(own), "text")])
+    columns = {n: column.filter(valid) for n, column in columns_of(batch, wanted).items()}
     # Knuth's multiplicative hash: some rows of a day, without a period that a source may have.
     rows = batch.column("row").filter(valid).to_numpy().astype(np.uint64)
     some = pa.array(rows * 2_654_435_761 % 2**32 < 2**32 * LOOKED_AT / max(len(invalid.reason), 1))
     texts, unnamed = columns["text"].filter(some), absent(columns["language"].filter(some))
     return Profile(
         comments=valid.true_count,
-        missing={name: absent(columns[name]).true_count for name in OPTIONAL_COLUMNS},
+        missing={name: absent(columns[name]).true_count for name in profiled(own)},
         categories={
-            **{feature: _mix(columns[feature], feature) for feature in _CATEGORIES},
+            **{feature: _mix(columns[feature], feature) for feature in grouped(own)},
             "length": length_counts(pc.fill_null(pc.utf8_length(columns["text"]), 0).to_numpy()),
             "script": Counter(scripts(texts)),
             "detected_language": Counter(languages(texts.filter(unnamed))),
@@ -215,19 +221,20 @@ def _of_batch(batch: pa.RecordBatch, invalid: InvalidRows) -> Profile:
 
 
 def category_names(column: pa.Array, feature: str) -> pa.Array:
-    """Return the category of each comment by `platform` or `language`.
+    """Return the category of each comment by a column of `grouped`.
 
     Languages are without region and in lower case; what is missing has a name of its own, and a
     name that is one of ours stands in quotation marks.
 
     >>> category_names(pa.array(["de-AT", "en_GB", None]), "language").to_pylist()
     ['de', 'en', 'und']
-    >>> category_names(pa.array(["app", "(none)", None]), "platform").to_pylist()
+    >>> category_names(pa.array(["app", "(none)", None]), "channel").to_pylist()
     ['app', '"(none)"', '(none)']
     """
-    ours = pc.is_in(column, pa.array([_CATEGORIES["platform"], OTHERS], column.type))
+    column = column.cast(pa.string())
+    ours = pc.is_in(column, pa.array([_NONE, OTHERS]))
     quoted = pc.if_else(ours, pc.binary_join_element_wise('"', column, '"', ""), column)
-    names = pc.if_else(absent(column), _CATEGORIES[feature], quoted)
+    names = pc.if_else(absent(column), _UNDETERMINED if feature == "language" else _NONE, quoted)
     if feature == "language":
         names = pc.utf8_lower(pc.replace_substring_regex(names, pattern="[-_].*", replacement=""))
     return names

@@ -77,8 +77,12 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def valid_rows(batches: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `schemas.COMMENTS`: the valid rows, in the order they came, without salts.
+def valid_rows(
+    batches: Iterable[pa.RecordBatch], invalid: InvalidRows, schema: pa.Schema = COMMENTS
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `comments`: the valid rows, in the order they came, without salts.
+
+    `schema` is that of the table, with the platform's own columns.
 
     Raises:
         CheckError: the batches are not those that were validated.
@@ -87,13 +91,15 @@ def valid_rows(batches: Iterable[pa.RecordBatch], invalid: InvalidRows) -> Itera
         good = pa.array(is_valid(batch, invalid))
         day = pa.array([invalid.day] * batch.num_rows, pa.date32())
         salt = pa.nulls(batch.num_rows, pa.binary())
-        yield _rows(batch, good, COMMENTS, dt=day, salt=salt)
+        yield _rows(batch, good, schema, dt=day, salt=salt)
 
 
 def quarantined_rows(
-    batches: Iterable[pa.RecordBatch], invalid: InvalidRows
+    batches: Iterable[pa.RecordBatch], invalid: InvalidRows, schema: pa.Schema = QUARANTINE
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `schemas.QUARANTINE`: the invalid rows, whole, each with its reason.
+    """Yield batches of `quarantine`: the invalid rows, whole, each with its reason.
+
+    `schema` is that of the table, with the platform's own columns.
 
     Raises:
         CheckError: the batches are not those that were validated.
@@ -104,7 +110,7 @@ def quarantined_rows(
         day = pa.array([invalid.day] * rows, pa.date32())
         stage = pa.array(["comments"] * rows, pa.string())
         rule = pa.array(names[reason], pa.string())
-        yield _rows(batch, pa.array(reason > 0), QUARANTINE, dt=day, stage=stage, rule=rule)
+        yield _rows(batch, pa.array(reason > 0), schema, dt=day, stage=stage, rule=rule)
 
 
 def first_origins(batches: Iterable[pa.RecordBatch], invalid: InvalidRows) -> dict[str, str]:

@@ -3,7 +3,7 @@
 `suites/comments.json` and `suites/scores.json` hold the rules. The `meta` of an expectation names
 the rule, the batch that it is evaluated on, and how the validation page describes it: by default
 nothing is `allowed`, and the `remedy` is that of rows in quarantine. An expectation on `{column}`
-stands for one on each of `VALIDATED_COLUMNS`.
+stands for one on each of `validated`.
 """
 
 import json
@@ -16,18 +16,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from modwatch.common.columns import Column, profiled
 from modwatch.common.text import LONGEST_ID, LONGEST_TEXT
-from modwatch.data.validation.profiles import OPTIONAL_COLUMNS
 from modwatch.data.validation.result import Level, Measure, RuleResult, Severity, Suite
 from modwatch.statistics.drift.day_comparison import MINIMUM_DAYS
-
-#: Columns whose share of missing values is validated. Which comments mention `groups` depends on
-#: what people talk about, so drift measures it and validation does not.
-VALIDATED_COLUMNS = tuple(name for name in OPTIONAL_COLUMNS if name != "groups")
 
 #: Batches whose rows are judged one by one: rows that fail go to quarantine. All others validate
 #: the day as a whole.
 _ROW_BATCHES = ("landed", "rows", "own_scores", "ids")
+
+#: What the names of rules on missing values begin with.
+MISSING_SHARE = "missing_share_"
 
 _REMEDY = "Fix these rows at the source and run the day again. They are kept in quarantine."
 
@@ -148,11 +147,23 @@ class Rule:
         )
 
 
-def suite_rules(suite: Suite, bounds: Thresholds) -> tuple[Rule, ...]:
+def validated(own: Sequence[Column] = ()) -> tuple[str, ...]:
+    """Return the columns whose share of missing values is validated; `own` are the platform's.
+
+    Which comments mention `groups` depends on what people talk about, so drift measures it and
+    validation does not.
+
+    >>> validated()
+    ('platform', 'thread_id', 'parent_text', 'language', 'author_id')
+    """
+    return tuple(name for name in profiled(own) if name != "groups")
+
+
+def suite_rules(suite: Suite, bounds: Thresholds, own: Sequence[Column] = ()) -> tuple[Rule, ...]:
     """Return the rules of a suite, in the order in which they are tried."""
     words = bounds.words()
     rules = []
-    for config in _expectations(suite):
+    for config in _expectations(suite, validated(own)):
         meta = config["meta"]["modwatch"]
         rules.append(
             Rule(
@@ -182,16 +193,16 @@ def reason_codes(rules: Sequence[Rule]) -> dict[str, int]:
 
 
 @cache
-def _expectations(suite: Suite) -> tuple[Mapping[str, Any], ...]:
+def _expectations(suite: Suite, compared: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
     content = files("modwatch.data.validation") / "suites" / f"{suite}.json"
     found: list[Mapping[str, Any]] = []
     for config in json.loads(content.read_text("utf-8"))["expectations"]:
         text = json.dumps(config)
-        columns = VALIDATED_COLUMNS if "{column}" in text else ("",)
+        columns = compared if "{column}" in text else ("",)
         found += (json.loads(text.replace("{column}", column)) for column in columns)
     return tuple(found)
 
 
 def missing_share_rule(column: str) -> str:
     """Return the name of the rule on a column's share of missing values."""
-    return f"missing_share_{column}"
+    return f"{MISSING_SHARE}{column}"

@@ -1,4 +1,4 @@
-"""Compares groups of comments: by platform, language, and the identities that they mention."""
+"""Compares groups of comments: by columns with few values, and by identities they mention."""
 
 import datetime
 import hashlib
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.common import days
+from modwatch.common.columns import Column, grouped
 from modwatch.common.errors import DesignError
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
@@ -24,7 +25,12 @@ from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.monitoring.measurements.windows import Window, windows
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.divergence.mentions import Terms, identity_mentions
-from modwatch.statistics.live.group_estimates import Group, compare_scores, measure_groups
+from modwatch.statistics.live.group_estimates import (
+    IDENTITY,
+    Group,
+    compare_scores,
+    measure_groups,
+)
 from modwatch.statistics.live.group_falls import FallenGroup, fallen_group
 
 Mask = NDArray[np.bool_]
@@ -34,8 +40,6 @@ MINIMUM_COMMENTS, MOST_GROUPS = 100, 12
 
 #: Days before a fall of accuracy that the days since then are compared with.
 REFERENCE_DAYS = 14
-
-_ATTRIBUTES = ("platform", "language", "identity")
 
 #: Longest name of a value, which messages quote, in characters.
 LONGEST_NAME = 40
@@ -51,7 +55,7 @@ def compare_day(lake: Lake, day: datetime.date, terms: Terms) -> int:
     top = routed.filter(pc.equal(routed.column("stratum"), 0)).column("comment_id")
     reviewed = pc.is_in(scores.comment_id, top).to_numpy().astype(bool)
     found = _groups(lake, day, scores, terms)
-    members = {group: found.mask(group) for group in _largest([found])}
+    members = {group: found.mask(group) for group in _largest([found], lake.columns)}
     table = compare_scores(scores.prob, scores.flagged, reviewed, members)
     _replace(lake, day, "day", table, digest="")
     return len(members)
@@ -62,7 +66,9 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Ter
     if not window.days:
         lake.replace("comment_groups", window.last, [], scope="window")
         return
-    content = repr((window.digest, sorted((name, tuple(words)) for name, words in terms.items())))
+    words = sorted((name, tuple(words)) for name, words in terms.items())
+    own = [name for name in grouped(lake.columns) if name not in grouped()]
+    content = repr((window.digest, words, *own))
     digest = hashlib.sha256(content.encode()).hexdigest()
     made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
     if len(made) and made[0].as_py() == digest:
@@ -124,7 +130,9 @@ def _measured(
             continue
         labelled.append(grouped)
         found.append(_groups(lake, day, scores, terms))
-    members = ((group, [day.mask(group) for day in found]) for group in _largest(found))
+    members = (
+        (group, [day.mask(group) for day in found]) for group in _largest(found, lake.columns)
+    )
     table = measure_groups(labelled, members, known=error_evidence(lake, chosen, policy))
     return table, sum(day.size for day in found)
 
@@ -145,10 +153,11 @@ class _DayGroups:
 
 def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> _DayGroups:
     parts: dict[Group, list[NDArray[np.int64]]] = {}
-    columns = ["comment_id", "platform", "language", "groups", "text"]
+    attributes = grouped(lake.columns)
+    columns = ["comment_id", *attributes, "groups", "text"]
     ids, read = list[pa.Array](), 0
     for batch in lake.read("comments", day, columns=columns):
-        for group, inside in _of_batch(batch, terms):
+        for group, inside in _of_batch(batch, attributes, terms):
             if inside.any():
                 parts.setdefault(group, []).append(read + np.flatnonzero(inside))
         ids.append(batch.column("comment_id"))
@@ -162,14 +171,16 @@ def _groups(lake: Lake, day: datetime.date, scores: DayScores, terms: Terms) -> 
     return _DayGroups(size=len(scores.comment_id), positions=positions)
 
 
-def _of_batch(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[Group, Mask]]:
-    for attribute in ("platform", "language"):
+def _of_batch(
+    batch: pa.RecordBatch, attributes: Sequence[str], terms: Terms
+) -> Iterator[tuple[Group, Mask]]:
+    for attribute in attributes:
         column = batch.column(attribute)
         names = category_names(column, attribute).to_pandas().mask(bools(absent(column)))
         for name in names.dropna().unique():
             yield (attribute, str(name)), (names == name).to_numpy()
     for name, inside in identities(batch, terms):
-        yield ("identity", name), inside
+        yield (IDENTITY, name), inside
 
 
 def identities(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[str, Mask]]:
@@ -189,14 +200,14 @@ def identities(batch: pa.RecordBatch, terms: Terms) -> Iterator[tuple[str, Mask]
         yield from identity_mentions(batch.column("text").to_pandas(), terms).items()
 
 
-def _largest(days: Sequence[_DayGroups]) -> list[Group]:
+def _largest(days: Sequence[_DayGroups], own: Sequence[Column] = ()) -> list[Group]:
     """Return the groups that are compared, by attribute and name."""
     size = sum(day.size for day in days)
     count: Counter[Group] = Counter()
     for day in days:
         count.update({group: len(at) for group, at in day.positions.items()})
     chosen: list[Group] = []
-    for attribute in _ATTRIBUTES:
+    for attribute in (*grouped(own), IDENTITY):
         known = [
             (-number, group)
             for group, number in count.items()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from modwatch.common.columns import grouped
 from modwatch.data.lake.day_scores import Codes, attribute_codes, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import ASSUMPTION_CHECKS, LABEL_ERRORS, RELIABILITY
@@ -173,10 +174,11 @@ def calibration_groups(
 ) -> list[Codes] | None:
     """Return the group (N,) of each comment of the days, from 0; None if there is only one.
 
-    Groups are the platforms if two have labels enough, else the languages. Smaller ones belong to
-    the largest, and so do comments that name none.
+    Groups are the platforms if two have labels enough, else the languages, else the values of a
+    column of the platform's own. Smaller ones belong to the largest, and so do comments that name
+    none.
     """
-    for attribute in ("platform", "language"):
+    for attribute in grouped(lake.columns):
         names = {"": 0}
         codes = [
             attribute_codes(lake, day, day_scores(lake, day), attribute, names) for day in days

@@ -16,7 +16,7 @@ from modwatch.common import days
 from modwatch.data.lake.delta import Lake
 from modwatch.data.validation.profiles import read_profile, read_profiles
 from modwatch.data.validation.result import CheckStore, Suite, ValidationResult
-from modwatch.data.validation.rules import VALIDATED_COLUMNS, missing_share_rule
+from modwatch.data.validation.rules import MISSING_SHARE
 from modwatch.monitoring.incidents.causes import Acceptances
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents, watched
 from modwatch.monitoring.incidents.rules import AlertRule
@@ -50,7 +50,7 @@ _DRIFT_METRICS = (
     *("jensen_shannon", "volume_ratio", "missing_share_change", "quarantined_share_change"),
 )
 
-#: Rules of data validation that compare a day with the trailing days.
+#: Rules of data validation that compare a day with the trailing days, but for MISSING_SHARE.
 _COMPARING: dict[str, Part] = {
     "score_shift": "scores",
     "flagged_shift": "scores",
@@ -58,7 +58,6 @@ _COMPARING: dict[str, Part] = {
     "detected_language_shift": "comments",
     "script_shift": "comments",
     "volume_shift": "comments",
-    **{missing_share_rule(column): "comments" for column in VALIDATED_COLUMNS},
 }
 
 
@@ -296,7 +295,11 @@ class _History:
         """Return the parts that data validation found different from the trailing days."""
         results = (self._result(suite, past) for suite in get_args(Suite))
         failed = {rule.name for result in results if result for rule in result.failed_of("day")}
-        return frozenset(part for name, part in _COMPARING.items() if name in failed)
+        parts = (
+            "comments" if name.startswith(MISSING_SHARE) else _COMPARING.get(name)
+            for name in failed
+        )
+        return frozenset(part for part in parts if part)
 
     @cached_property
     def _result(self) -> Callable[[Suite, datetime.date], ValidationResult | None]:

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from modwatch.common.columns import Column, grouped
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import SEGMENT_COUNTS, SEGMENTS
+from modwatch.data.lake.schemas import SEGMENTS
 from modwatch.data.validation.ids import siphash
 from modwatch.data.validation.profiles import category_names
 from modwatch.data.validation.result import CheckStore
@@ -34,18 +35,13 @@ from modwatch.statistics.drift.shift_segments import (
     explain_shift,
     leading,
 )
-
-#: What comments are divided by, alone and in pairs.
-FACTORS = ("platform", "language", "length")
+from modwatch.statistics.live.group_estimates import IDENTITY
 
 #: What comments are divided by alone: its values come and go.
 THREAD = "thread"
 
-#: What a comment may mention several of; each is a segment alone.
-IDENTITY = "identity"
-
-#: All columns that a cell is a combination of.
-_CELL = (*FACTORS, THREAD, IDENTITY)
+#: What comments are divided by alone, too: a comment may mention several identities.
+_ALONE = (THREAD, IDENTITY)
 
 #: Values of a factor that are kept of a day, and that are compared: the most frequent.
 KEPT_VALUES, MOST_VALUES = 100, 20
@@ -64,6 +60,7 @@ _ID = re.compile(r"[A-Za-z0-9]+(?:[._:/#-]+[A-Za-z0-9]+)*")
 _WORD, _MOST_WORDS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,}(?![A-Za-z0-9])"), 2
 
 _SUMMED = ("comments", "flagged", "prob", "prob_square")
+_NUMBERS = {*_SUMMED, *(f"reference_{name}" for name in _SUMMED)}
 
 
 def explain_day(
@@ -82,21 +79,38 @@ def explain_day(
     scores = day_scores(lake, day)
     cells = count_cells(lake, day, scores, terms)
     version = scores.model_version
-    rows = as_batch(cells.assign(dt=day, model_version=version), SEGMENT_COUNTS)
+    schema = lake.schema("segment_counts")
+    rows = as_batch(cells.assign(dt=day, model_version=version), schema)
     lake.replace("segment_counts", day, [rows] if len(cells) else [])
     past = trailing_days(lake, checks, day, "scores", plan=plan, model_version=version)
     before = _stored_cells(lake, [*past], version)
     kept = [
         row
         for measure in get_args(Measure)
-        for row in _rows(day, _joined(cells, before, measure), measure)
+        for row in _rows(day, _joined(cells, before, measure), measure, _known(lake, before))
     ]
     return lake.replace("segments", day, [pa.RecordBatch.from_pylist(kept, schema=SEGMENTS)])
 
 
-def _rows(day: datetime.date, cells: pd.DataFrame, measure: Measure) -> list[dict[str, object]]:
+def factors(own: Sequence[Column] = ()) -> tuple[str, ...]:
+    """Return what comments are divided by, alone and in pairs; `own` are the platform's columns.
+
+    >>> factors()
+    ('platform', 'language', 'length')
+    """
+    return (*grouped(own), "length")
+
+
+def _known(lake: Lake, before: pd.DataFrame) -> tuple[str, ...]:
+    """Return the factors, without those that some of the days before were not counted by."""
+    return tuple(name for name in factors(lake.columns) if not before[name].isna().any())
+
+
+def _rows(
+    day: datetime.date, cells: pd.DataFrame, measure: Measure, known: Sequence[str]
+) -> list[dict[str, object]]:
     """Return the first segments that explain a change, as rows of SEGMENTS."""
-    found = explain_shift(cells, FACTORS, measure=measure, transient=[THREAD], labels=[IDENTITY])
+    found = explain_shift(cells, known, measure=measure, transient=[THREAD], labels=[IDENTITY])
     first = leading(found)
     return [
         {
@@ -116,7 +130,7 @@ def count_cells(
     scores: DayScores,
     terms: Terms = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Return the scored comments of a day by all of `FACTORS`, `THREAD` and `IDENTITY`.
+    """Return the scored comments of a day by all `factors`, `THREAD` and `IDENTITY`.
 
     With the number of flagged ones, the sum of the probabilities, and that of their squares. Memory
     holds two numbers a comment, and the counts.
@@ -124,18 +138,18 @@ def count_cells(
     cells: dict[tuple[str, ...], int] = {}
     codes, ids = [np.zeros(0, np.int64)], list[pa.Array]()
     threads = _Threads(largest=_largest_threads(lake, day))
-    columns = ["comment_id", "platform", "language", "thread_id", "groups", "text", "parent_text"]
+    names = grouped(lake.columns)
+    columns = ["comment_id", *names, "thread_id", "groups", "text", "parent_text"]
     for batch in lake.read("comments", day, columns=columns):
         alone = {THREAD: threads.of_comments(batch), IDENTITY: _identities(batch, terms)}
-        factors = _factors(batch).assign(**alone)
-        found, values = pd.MultiIndex.from_frame(factors).factorize()
+        found, values = pd.MultiIndex.from_frame(_factors(batch, names).assign(**alone)).factorize()
         known = np.array([cells.setdefault(key, len(cells)) for key in values], np.int64)
         codes.append(known[found] if len(known) else found)
         ids.append(batch.column("comment_id"))
     place, code = scores.positions(ids), np.concatenate(codes)
     code, place = code[place >= 0], place[place >= 0]
     prob = scores.prob[place].astype(np.float64)
-    table = pd.DataFrame(list(cells), columns=[*_CELL], dtype=str)
+    table = pd.DataFrame(list(cells), columns=[*factors(lake.columns), *_ALONE], dtype=str)
     table[THREAD] = threads.named(table[THREAD])
     for name, value in zip(
         _SUMMED, (np.ones(len(code)), scores.flagged[place], prob, prob**2), strict=True
@@ -145,11 +159,8 @@ def count_cells(
     return _largest(whole, KEPT_VALUES)
 
 
-def _factors(batch: pa.RecordBatch) -> pd.DataFrame:
-    named = {
-        name: category_names(batch.column(name), name).dictionary_encode()
-        for name in ("platform", "language")
-    }
+def _factors(batch: pa.RecordBatch, names: Sequence[str]) -> pd.DataFrame:
+    named = {name: category_names(batch.column(name), name).dictionary_encode() for name in names}
     bands = length_bands(pc.utf8_length(batch.column("text")).to_numpy())
     columns = {
         name: np.array([printable(value) for value in values.dictionary.to_pylist()], object)[
@@ -227,14 +238,15 @@ def _largest(table: pd.DataFrame, most: int) -> pd.DataFrame:
     Of the identities all but the `KEPT_IDENTITIES` most frequent are left out.
     """
     counts = [name for name in table.columns if name.endswith("comments")]
-    for factor in FACTORS:
+    cell = [name for name in table.columns if name not in _NUMBERS]
+    for factor in (name for name in cell if name not in _ALONE):
         sizes = table.groupby(factor)[counts].sum()
         order = sizes.sum(axis=1).sort_values(ascending=False, kind="stable")
         kept = set(order.index[:most])
         table = table.assign(**{factor: table[factor].where(table[factor].isin(kept), OTHERS)})
     named = _most_mentioned(table[IDENTITY], table[counts].sum(axis=1))
     table = table.assign(**{IDENTITY: table[IDENTITY].map(partial(_only, kept=named))})
-    return pd.DataFrame(table.groupby([*_CELL], as_index=False).sum())
+    return pd.DataFrame(table.groupby(cell, as_index=False).sum())
 
 
 def _most_mentioned(sets: "pd.Series[str]", comments: "pd.Series[float]") -> frozenset[str]:
@@ -253,7 +265,8 @@ def _stored_cells(lake: Lake, chosen: Sequence[datetime.date], model_version: st
     """Return the cells of the chosen days that this model version scored, together."""
     table = lake.table("segment_counts", chosen).to_pandas()
     wanted = table["model_version"] == model_version
-    found: pd.DataFrame = table.loc[wanted, [*_CELL, *_SUMMED]].fillna({THREAD: OTHERS})
+    cell = [*factors(lake.columns), *_ALONE]
+    found: pd.DataFrame = table.loc[wanted, [*cell, *_SUMMED]].fillna({THREAD: OTHERS})
     return found
 
 
@@ -262,6 +275,7 @@ def _joined(cells: pd.DataFrame, before: pd.DataFrame, measure: Measure) -> pd.D
     counts = COUNTS[measure]
     summed = [name for name in _SUMMED if name in counts]
     past = before.rename(columns={name: f"reference_{name}" for name in summed})
-    both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*_CELL, *counts])
+    cell = [name for name in cells.columns if name not in _SUMMED]
+    both = pd.concat([cells, past], ignore_index=True).reindex(columns=[*cell, *counts])
     whole = both.fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, np.float64))
     return _largest(whole, MOST_VALUES)

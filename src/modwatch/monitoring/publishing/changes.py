@@ -9,8 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
+from modwatch.common.columns import grouped
 from modwatch.monitoring.publishing.keys import Row, known
 from modwatch.statistics.drift.distance import Effect, share
+from modwatch.statistics.drift.profile import RANGES
 from modwatch.statistics.live.figures import keys
 
 #: Figures that are compared: those for which a day's labels give useful intervals.
@@ -40,7 +42,7 @@ _NAMES = {
     ("jensen_shannon", "language"): "language mix",
     ("jensen_shannon", "detected_language"): "detected language mix",
     ("jensen_shannon", "script"): "script mix",
-    ("jensen_shannon", "platform"): "platform mix",
+    **{("jensen_shannon", name): f"{name} mix" for name in grouped()},
     ("jensen_shannon", "length"): "length mix",
 }
 
@@ -158,7 +160,8 @@ def drift_status(drift: pd.DataFrame) -> tuple[str, str]:
 
 def _name(metric: str, feature: str, reference: str) -> str:
     """Return the name of an effect; empty for a row that is none, or is redundant."""
-    name = _NAMES.get((metric, feature), "")
+    mix = f"{feature} mix" if metric == "jensen_shannon" and feature not in RANGES else ""
+    name = _NAMES.get((metric, feature), mix)
     if metric == "missing_share_change":
         name = f"{feature} missing"
     return f"{name}, {_AGAINST.get(reference, reference)}" if name else ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from modwatch.common.columns import grouped
 from modwatch.common.errors import MetricInputError
 from modwatch.common.mlflow_client import (
     DESCRIPTION_TAG,
@@ -35,7 +36,7 @@ from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import COUNTED, MAX_KEYS, check_key_count, interval_keys
 from modwatch.monitoring.publishing.timeline_page import timeline_page
-from modwatch.statistics.live.group_estimates import GAP
+from modwatch.statistics.live.group_estimates import GAP, IDENTITY
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -63,7 +64,7 @@ _CHARTS = {
 }
 
 #: Attributes whose gap in the coverage of prediction sets has a chart, with both ends.
-_GAPS = ("platform", "language", "identity")
+_GAPS = (*grouped(), IDENTITY)
 
 #: Groups with charts.
 _MOST_GROUPS = (MAX_KEYS - 3 * len(_GAPS)) // sum(len(chart[2]) for chart in _CHARTS.values())

@@ -151,6 +151,9 @@ FIELDS = {
     "queued_before": N_("Queued before (UTC)"),
 }
 
+#: What is typed in those that are no text.
+KINDS = {"first_day": "date", "last_day": "date", "queued_before": "datetime-local"}
+
 LongText = Annotated[str, Form(max_length=900_000)]
 
 
@@ -159,6 +162,7 @@ class DismissalsPage(Page, template="dismissals.html"):
     """The form, its count to confirm, and the latest dismissals."""
 
     fields: ClassVar[dict[str, str]] = FIELDS
+    kinds: ClassVar[dict[str, str]] = KINDS
 
     #: Content of the form.
     form: dict[str, str]

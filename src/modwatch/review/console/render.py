@@ -18,6 +18,7 @@ from modwatch.review.console.request_context import CSRF_HEADER, SESSION_COOKIE,
 from modwatch.review.console.text_rendering import excerpt, fold, mark_invisible
 from modwatch.review.people.accounts import ACCOUNT, Moderator
 from modwatch.review.people.sessions import rotate_session
+from modwatch.review.queue.items import own_facts
 from modwatch.statistics.collaboration.review_strategies import all_review_scores
 
 #: Path, name, and scopes: a person needs one of them.
@@ -144,7 +145,9 @@ def _environment(locale: Locale) -> Environment:
         lstrip_blocks=True,
     )
     install(environment, locale)
-    environment.filters.update(mark_invisible=mark_invisible, fold=fold, excerpt=excerpt)
+    environment.filters.update(
+        mark_invisible=mark_invisible, fold=fold, excerpt=excerpt, own_facts=own_facts
+    )
     environment.globals.update(display_names=DISPLAY_NAMES, timedelta=dt.timedelta)
     return environment
 

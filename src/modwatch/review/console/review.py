@@ -41,8 +41,11 @@ class ItemSchema(RecordSchema):
     id: int = Field(description="In no order.")
     text: str = Field(repr=False)
     parent_text: str | None = Field(repr=False)
-    language: str | None
-    platform: str | None
+    shown: dict[str, Any] = Field(
+        repr=False,
+        description="Values of other columns, such as `language`; in `others` those in which "
+        "comments differ; in `hidden`, of escalated items only, those that leads see.",
+    )
     version: int
 
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from modwatch.common import days
 from modwatch.common.account import Account
@@ -14,6 +14,7 @@ from modwatch.common.text import folded
 from modwatch.data.sources.timestamps import read_moment
 from modwatch.data.sources.values import number_of, object_of, plain, text_of
 from modwatch.review.queue.comments import comment_of
+from modwatch.review.queue.items import content_of
 
 #: The choices of the labelling configuration in docs/paths.md.
 LABELS = {"Toxic": 1, "Not toxic": 0}
@@ -45,8 +46,8 @@ class Task:
     comment_id: str
     text: str = field(repr=False)
     parent_text: str | None = field(repr=False)
-    language: str | None
-    platform: str | None
+    #: See `queue.items.content_of`.
+    shown: Mapping[str, Any] = field(repr=False)
     #: The annotations that are not ground truth, one of each person.
     opinions: tuple[Annotation, ...]
     #: The label of the ground truth, if there is one.
@@ -65,7 +66,8 @@ class Task:
     def content(self) -> tuple[object, ...]:
         """What two tasks of one comment must have in common: texts and labels."""
         opinions = frozenset((one.annotator, one.label) for one in self.opinions)
-        return self.text, self.parent_text, self.language, self.platform, self.answer, opinions
+        shown = frozenset(self.shown.items())
+        return self.text, self.parent_text, shown, self.answer, opinions
 
 
 @dataclass(kw_only=True)
@@ -175,7 +177,7 @@ def _task(number: int, task: object, day: dt.date | None, first_day: dt.date) ->
         answer=first[None].label if None in first else None,
         cancelled=len(every) - len(kept),
         repeated=len(kept) - len(first),
-        **cast(dict[str, Any], texts),
+        **content_of(texts),
     )
 
 

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.account import Account
+from modwatch.common.columns import shown
 from modwatch.common.errors import QueueError
 from modwatch.review.database import take_turn
 from modwatch.review.events import record_event
@@ -37,7 +38,7 @@ from modwatch.review.label_studio.tasks import LABELS, Task, TaskFile, read_task
 from modwatch.review.log.decision_log import append, entry_of
 from modwatch.review.people.accounts import add_account, lock_names, update_person
 from modwatch.review.quality_control.gold import insert_gold, record_gold
-from modwatch.review.queue.items import NewItem
+from modwatch.review.queue.items import NewItem, facts_of
 from modwatch.review.queue.lanes import Lanes, load_lanes, place
 from modwatch.review.tables import NO_LEASE, decision, lane, moderator, review_item
 
@@ -52,7 +53,7 @@ _BATCH = 1_000
 #: The last label of each person counts, unless it was undone.
 _TASKS = text(
     """
-    SELECT i.id, i.dt, i.comment_id, i.text, i.parent_text, i.language, i.platform, (
+    SELECT i.id, i.dt, i.comment_id, i.text, i.parent_text, i.shown - 'hidden' AS shown, (
         SELECT json_agg(json_build_array(latest.moderator_id, latest.label, latest.seconds,
                                          latest.decided_at) ORDER BY latest.id)
         FROM (
@@ -100,8 +101,8 @@ def _exported(row: RowMapping) -> bytes:
         "parent_text": row["parent_text"] or "",  # Label Studio rejects null
         "comment_id": row["comment_id"],
         "dt": str(row["dt"]),
-        "language": row["language"],
-        "platform": row["platform"],
+        **{column.name: None for column in shown()},
+        **facts_of(row["shown"]),
     }
     annotations = [_annotation(*label) for label in row["labels"] or ()]
     task = {"id": row["id"], "data": data, "annotations": annotations}
@@ -225,7 +226,7 @@ def _add_gold(connection: Connection, file: TaskFile) -> int:
 
 
 def _content(task: Task) -> dict[str, Any]:
-    names = ("comment_id", "text", "parent_text", "language", "platform")
+    names = ("comment_id", "text", "parent_text", "shown")
     return {name: getattr(task, name) for name in names}
 
 

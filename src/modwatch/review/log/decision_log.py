@@ -32,7 +32,14 @@ from sqlalchemy.dialects import postgresql
 
 from modwatch.common.ledger.chain import GENESIS, commitment, entry_hash, new_salt
 from modwatch.review.database import next_time_sql
-from modwatch.review.tables import TransactionId, decision, decision_chain, review_item
+from modwatch.review.tables import (
+    HIDDEN,
+    OTHERS,
+    TransactionId,
+    decision,
+    decision_chain,
+    review_item,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -129,11 +136,29 @@ def text_commitment_sql(item: str) -> str:
 #: What figures and messages read of an item, besides its status. The sampling of its comment and
 #: what its confirmations are worth follow from it.
 _READ = (
-    "dt", "comment_id", "kind", "round", "audit", "language", "platform", "queue", "reason",
-    "stratum", "inclusion_probability", "rank", "review_score", "prob", "uncertainty",
-    "model_version", "confirms", "confirmation_probability_0", "confirmation_probability_1",
-    "first_label", "labels_wanted", "reserved_for", "queued_at", "due_at",
+    "dt", "comment_id", "kind", "round", "audit", "shown", "queue", "reason", "stratum",
+    "inclusion_probability", "rank", "review_score", "prob", "uncertainty", "model_version",
+    "confirms", "confirmation_probability_0", "confirmation_probability_1", "first_label",
+    "labels_wanted", "reserved_for", "queued_at", "due_at",
 )  # fmt: skip
+
+
+def compared_sql(item: str) -> str:
+    """Return the SQL expression of the values of `item` by which comments are compared.
+
+    Of a row that somebody wrote otherwise, all that is there.
+
+    >>> compared_sql("held")[:60]
+    "CASE jsonb_typeof(held.shown) WHEN 'object' THEN held.shown "
+    """
+    shown = f"{item}.shown"
+    plain = f"{shown} - ARRAY['{OTHERS}', '{HIDDEN}']"
+    return f"CASE jsonb_typeof({shown}) WHEN 'object' THEN {plain} ELSE {shown} END"
+
+
+def others_sql(item: str) -> str:
+    """Return the SQL expression of the names of the other values of `item` that people see."""
+    return f"jsonb_path_query_array({item}.shown, '$.{OTHERS}.keyvalue().key', silent => true)"
 
 
 def item_digest_sql(item: str, **changed: str) -> str:
@@ -145,7 +170,7 @@ def item_digest_sql(item: str, **changed: str) -> str:
     >>> item_digest_sql("held", labels_wanted="1::smallint")[:47]
     'sha256(record_send(ROW(held.dt, held.comment_id'
     """
-    columns = {name: f"{item}.{name}" for name in _READ} | changed
+    columns = {name: f"{item}.{name}" for name in _READ} | {"shown": compared_sql(item)} | changed
     return f"sha256(record_send(ROW({', '.join(columns.values())})))"
 
 

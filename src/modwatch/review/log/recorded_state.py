@@ -18,6 +18,7 @@ from modwatch.common.text import ERASED
 from modwatch.review.database import json_digest
 from modwatch.review.log.decision_log import (
     commitment_sql,
+    compared_sql,
     item_digest_sql,
     text_commitment_sql,
 )
@@ -40,8 +41,8 @@ GOLD_COMMITMENT = literal_column(
     "encode("
     + commitment_sql(
         "salt",
-        "json_build_array(comment_id, text, parent_text, language, platform, label, policy_code, "
-        "source, extract(epoch from added_at))::text",
+        f"json_build_array(comment_id, text, parent_text, {compared_sql('gold_comment')}, label, "
+        "policy_code, source, extract(epoch from added_at))::text",
     )
     + ", 'hex')",
     Text,

@@ -15,8 +15,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 from sqlalchemy import Engine, text
 
+from modwatch.common.columns import shown
 from modwatch.review.database import at_once
 from modwatch.review.events import record_event
+from modwatch.review.log.decision_log import compared_sql, others_sql
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 
@@ -40,23 +42,36 @@ DAYS = 28
 #: The event that records a measurement.
 MEASURED_EVENT = "measure_blindness"
 
+_OURS = [column.name for column in shown()][::-1]
+
+#: What is shown of our columns, and whether it is that of the item before.
+_SHOWN = ", ".join(
+    [
+        *(f"COALESCE(shown->>'{name}', '') AS {name}" for name in _OURS),
+        *(
+            f"(shown->>'{name}' = lag(shown->>'{name}') OVER mine)::int AS same_{name}"
+            for name in _OURS
+        ),
+    ]
+)
+
 #: Of each item that a person decided: its kind, what the console sent, and when. Ids and versions
 #: are modulo 4,096 and relative to the item before, too: any order of them is a feature.
 _SERVED = text(
-    """
+    f"""
     SELECT kind, comment_id, (at AT TIME ZONE 'UTC')::date - DATE '2000-01-01' AS day,
         id, id % 4096 AS id_end, id - lag(id) OVER mine AS id_step,
         item_version AS version, item_version - lag(item_version) OVER mine AS version_step,
-        COALESCE(language, '') AS language, COALESCE(platform, '') AS platform, queue,
-        (language = lag(language) OVER mine)::int AS same_language,
-        (platform = lag(platform) OVER mine)::int AS same_platform,
+        queue, {_SHOWN},
         length(parent_text) AS parent_length, length(text) AS length,
         extract(epoch FROM at - date_trunc('day', at, 'UTC'))::float8 AS time_of_day,
         extract(isodow FROM at)::int AS weekday,
         extract(epoch FROM at - lag(at) OVER mine)::float8 AS since_last,
         row_number() OVER (PARTITION BY moderator_id, date_trunc('day', at, 'UTC') ORDER BY at)
             AS place_in_day,
-        count(*) OVER (PARTITION BY moderator_id, date_trunc('day', at, 'UTC')) AS of_day
+        count(*) OVER (PARTITION BY moderator_id, date_trunc('day', at, 'UTC')) AS of_day,
+        jsonb_build_array(({compared_sql("served")}) - ARRAY{_OURS}, {others_sql("served")})::text
+            AS own
     FROM (
         SELECT DISTINCT ON (d.item_id, d.moderator_id) i.*, d.moderator_id,
             d.item_version, least(i.claimed_at, d.decided_at) AS at, d.decided_at
@@ -67,7 +82,7 @@ _SERVED = text(
     ) AS served
     WINDOW mine AS (PARTITION BY moderator_id ORDER BY at, id)
     ORDER BY decided_at DESC LIMIT :most
-    """.replace("::", r"\:\:")
+    """.replace("::", r"\:\:")  # noqa: S608 - our own text
 )
 
 

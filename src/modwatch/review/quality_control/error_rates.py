@@ -251,9 +251,9 @@ def overturned_labels(
 #: By a digest within a day: the order of the queue would show who worked when.
 _OVERTURNED = text(
     f"""
-    SELECT i.dt, i.text, i.parent_text, i.language, i.queue, labelled.first_label,
-        policy_codes[1] AS first_code, cardinality(labels) - 1 AS others, contradicting,
-        other_codes
+    SELECT i.dt, i.text, i.parent_text, i.shown->>'language' AS language, i.queue,
+        labelled.first_label, policy_codes[1] AS first_code, cardinality(labels) - 1 AS others,
+        contradicting, other_codes
     FROM ({INDEPENDENT_LABELS}) AS labelled
     JOIN review_item i ON i.id = labelled.item_id
     CROSS JOIN LATERAL (

@@ -4,10 +4,10 @@
 known label. Moderators see a comment's id, so use ids that look like all others.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from sqlalchemy import (
     Connection,
@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from modwatch.common.account import Account
+from modwatch.common.columns import Column
 from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, text_problem
 from modwatch.data.sources.delimited import TextFormat
@@ -33,6 +34,7 @@ from modwatch.review.log.labels import in_force
 from modwatch.review.log.recorded_state import GOLD_COMMITMENT
 from modwatch.review.queue.comments import REASONS, comment_of
 from modwatch.review.queue.intake import withdraw
+from modwatch.review.queue.items import content_columns, content_of
 from modwatch.review.tables import (
     FINAL_ACTIONS,
     ROUTED_KINDS,
@@ -42,13 +44,16 @@ from modwatch.review.tables import (
     review_item,
 )
 
+#: The columns that a file of gold comments must have.
+_REQUIRED = ("comment_id", "text", "label", "source")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GoldComment:
     """One comment and its known label; its repr never contains its text.
 
     >>> GoldComment(comment_id="c1", text="private", label=1, source="panel of March")
-    GoldComment(comment_id='c1', label=1, source='panel of March', language=None, platform=None)
+    GoldComment(comment_id='c1', label=1, source='panel of March')
     """
 
     comment_id: str
@@ -58,30 +63,35 @@ class GoldComment:
     #: Where the label comes from: a person, a panel, a published corpus.
     source: str
     parent_text: str | None = field(default=None, repr=False)
-    language: str | None = None
-    platform: str | None = None
+    #: See `queue.items.content_of`.
+    shown: Mapping[str, Any] = field(default_factory=dict, repr=False)
     policy_code: str | None = field(default=None, repr=False)
 
 
 def gold_of(
-    values: Mapping[str, Any], vocabulary: Vocabulary = USUAL
+    values: Mapping[str, Any], vocabulary: Vocabulary = USUAL, own: Sequence[Column] = ()
 ) -> tuple[GoldComment | None, str | None]:
-    """Return the gold comment of a record, whose `values` are named as its fields, and its problem.
+    """Return the gold comment of a record, and its problem.
 
-    One of them is None; the problem is a key of `REASONS`. Other values are ignored.
+    One of them is None; the problem is a key of `REASONS`. The values are named as the fields, and
+    what moderators see as the columns, with the platform's `own`. Other values are ignored.
 
     >>> gold_of({"comment_id": 1, "text": "private", "label": "yes", "source": "p"})[0]
-    GoldComment(comment_id='1', label=1, source='p', language=None, platform=None)
+    GoldComment(comment_id='1', label=1, source='p')
     >>> gold_of({"comment_id": 1, "text": "private", "label": "maybe", "source": "p"})
     (None, 'unreadable_label')
     """
-    texts, problem = comment_of(values, "source", "policy_code")
+    texts, problem = comment_of(values, "source", "policy_code", own=own)
     label, unreadable = vote_of(values.get("label"), vocabulary)
     problem = problem or unreadable or ("missing_label" if label is None else None)
     if problem is None and text_problem(texts["source"]):
         problem = "missing_source"
-    known = cast(dict[str, Any], texts)
-    return (None if problem or label is None else GoldComment(label=label, **known)), problem
+    if problem or label is None:
+        return None, problem
+    known = {name: texts[name] for name in ("source", "policy_code")} | content_of(texts, own)
+    if isinstance(values.get("shown"), Mapping):  # a gold comment, not a record of columns
+        known["shown"] = values["shown"]
+    return GoldComment(label=label, **known), None
 
 
 def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
@@ -96,21 +106,26 @@ def add_gold(engine: Engine, comments: Iterable[GoldComment]) -> int:
 
 
 def add_gold_file(
-    engine: Engine, path: Path, form: TextFormat, vocabulary: Vocabulary = USUAL
+    engine: Engine,
+    path: Path,
+    form: TextFormat,
+    vocabulary: Vocabulary = USUAL,
+    own: Sequence[Column] = (),
 ) -> tuple[int, Account]:
     """Add the gold comments of a file, as `add_gold` does; return how many are new, and an account.
 
-    The columns are named as the fields of `GoldComment`. Exact duplicates are merged. Raises
+    The columns are named as the values of `gold_of`. Exact duplicates are merged. Raises
     `QueueError` naming every reason why records cannot be gold, with the line of the first.
     """
     account = Account()
     names = table_columns(path, form=form)
-    known = {f.name: "" for f in fields(GoldComment) if f.default is MISSING or f.name in names}
+    optional = {*content_columns(own)[2:], "policy_code"}
+    known = {**dict.fromkeys(_REQUIRED, ""), **dict.fromkeys(optional & {*names}, "")}
     if names or not any(read_records(path, form=form)):  # else no record can be read
         require_columns(str(path), names, known)
     records = read_records(path, form=form, account=account)
     with engine.begin() as connection:
-        added = _add_all(connection, records, "line", str(path), account, vocabulary)
+        added = _add_all(connection, records, "line", str(path), account, vocabulary, own)
         return len(added), account
 
 
@@ -121,11 +136,12 @@ def _add_all(
     source: str,
     account: Account,
     vocabulary: Vocabulary = USUAL,
+    own: Sequence[Column] = (),
 ) -> list[str]:
     """Add gold comments and record it; return the ids of the new ones."""
     added, seen = [], dict[str, GoldComment]()
     for record in records:
-        comment, problem = gold_of(record.values, vocabulary)
+        comment, problem = gold_of(record.values, vocabulary, own)
         place = record.problem or problem or "used"
         if comment is not None:
             first = seen.setdefault(comment.comment_id, comment)
@@ -233,7 +249,7 @@ def _decided_comment(connection: Connection, item_id: int) -> GoldComment:
             f"item {item_id} is not a decided review item, or was erased; choose another"
         )
     label, policy_code, source = _final_label(connection, item)
-    copied = ("comment_id", "text", "parent_text", "language", "platform")
+    copied = ("comment_id", "text", "parent_text", "shown")
     return GoldComment(
         **{name: item[name] for name in copied},
         label=label,

@@ -51,8 +51,8 @@ GOLD_POOL = 2_000
 RECENT_DAYS = 7
 
 _COPIED = (
-    "comment_id", "text", "parent_text", "language", "platform", "queue", "stratum", "rank",
-    "review_score", "prob", "uncertainty", "model_version",
+    "comment_id", "text", "parent_text", "shown", "queue", "stratum", "rank", "review_score",
+    "prob", "uncertainty", "model_version",
 )  # fmt: skip
 
 #: Values of a gold item, which was neither routed nor scored.
@@ -291,7 +291,7 @@ _GOLD = text(
     ), wanted AS (
         SELECT *, row_number() OVER (PARTITION BY look ORDER BY turn) AS place FROM sampled
     )
-    SELECT pool.comment_id, pool.text, pool.parent_text, pool.language, pool.platform, wanted.queue
+    SELECT pool.comment_id, pool.text, pool.parent_text, pool.shown, wanted.queue
     FROM wanted JOIN pool ON pool.look = wanted.look AND pool.place = wanted.place
     ORDER BY wanted.turn
     """  # noqa: S608 - our own text
@@ -310,7 +310,8 @@ _UNLIKE = text(
 def unlike_gold(engine: Engine) -> int:
     """Return how many gold comments look like no comment that was routed on the last seven days.
 
-    They are served to nobody: language, platform, length or lack of a parent would tell them apart.
+    They are served to nobody: language, platform, a column of the platform's own that they lack,
+    length or lack of a parent would tell them apart.
     """
     with engine.connect() as connection:
         return connection.scalar(_UNLIKE, {"days": LOOK_DAYS}) or 0

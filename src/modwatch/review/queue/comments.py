@@ -1,10 +1,14 @@
 """Comments of files, converted and checked as those of the daily job."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from modwatch.common.columns import Column, shown
 from modwatch.common.text import id_problem, text_problem
+from modwatch.data.sources.landing import converted
 from modwatch.data.sources.values import LANGUAGE, text_of
+from modwatch.review.queue.items import content_columns
 
 #: Why records of files are refused.
 REASONS: Mapping[str, str] = {
@@ -36,25 +40,29 @@ REASONS: Mapping[str, str] = {
 
 
 def comment_of(
-    record: Mapping[str, object], *more: str
-) -> tuple[dict[str, str | None], str | None]:
-    r"""Return the texts of a comment by column, with those of `more`, and the first broken rule.
+    record: Mapping[str, object], *more: str, own: Sequence[Column] = ()
+) -> tuple[dict[str, Any], str | None]:
+    r"""Return what moderators see of a comment by column, with the texts of `more`, and a problem.
 
-    Numbers become text, and NaN or an empty text None. A rule is a key of `REASONS`.
+    It is the first broken rule, a key of `REASONS`. Numbers become text, and NaN or an empty text
+    None; the columns of the platform's `own` have their types.
 
     >>> comment_of({"comment_id": 17.0, "text": "\u200b"})[1]
     'blank_text'
     >>> comment_of({"comment_id": 17.0, "text": "fine", "language": float("nan")})[0]["language"]
     """
-    names = ("comment_id", "text", "parent_text", "language", "platform", *more)
+    names = (*content_columns(), *more)
+    typed = {c.name: converted(c.type, record.get(c.name)) for c in shown(own) if c in own}
     read = {name: text_of(record.get(name)) for name in names}
     texts = {name: text or None for name, (text, _) in read.items()}
     problems = [
         *(problem for _, problem in read.values()),
+        *("malformed_record" if problem else None for _, problem in typed.values()),
         id_problem(texts["comment_id"]),
         text_problem(texts["text"]),
         # The others may be blank.
         *(text_problem(f"{texts[name] or ''}.") for name in names[2:]),
         None if re.fullmatch(LANGUAGE, texts["language"] or "") else "malformed_language",
     ]
-    return texts, next(filter(None, problems), None)
+    values = {name: value for name, (value, _) in typed.items()}
+    return texts | values, next(filter(None, problems), None)

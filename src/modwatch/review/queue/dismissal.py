@@ -244,7 +244,9 @@ def _matches(criteria: Criteria) -> ColumnElement[bool]:
     }
     return and_(
         *(
-            ranges[name](value) if name in ranges else item[name] == value
+            ranges[name](value)
+            if name in ranges
+            else (item[name] if name in item else item.shown[name].astext) == value
             for name, value in criteria.chosen.items()
         ),
     )

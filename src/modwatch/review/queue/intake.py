@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import psycopg
+from psycopg.types.json import Jsonb
 from sqlalchemy import (
     Connection,
     Engine,
@@ -34,7 +35,7 @@ from modwatch.common.errors import QueueError
 from modwatch.common.text import ERASED, LONGEST_ID
 from modwatch.review.database import at_once, take_turn
 from modwatch.review.log.recorded_state import day_of
-from modwatch.review.queue.items import NewItem, storable
+from modwatch.review.queue.items import NewItem, facts_of, storable
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.queue.statements import settle
 from modwatch.review.tables import (
@@ -226,10 +227,10 @@ def _checked_row(item: NewItem, kinds: Collection[str]) -> tuple[object, ...]:
             "itself"
         )
     row = tuple(getattr(item, name) for name in _COLUMNS)
-    for name, value in zip(_COLUMNS, row, strict=True):
+    for name, value in (*zip(_COLUMNS, row, strict=True), *facts_of(item.shown).items()):
         if isinstance(value, str):
             storable(value, name, owner)
-    return row
+    return tuple(Jsonb(value) if isinstance(value, Mapping) else value for value in row)
 
 
 def _check_duplicates(connection: Connection) -> None:

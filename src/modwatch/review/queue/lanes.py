@@ -130,7 +130,7 @@ class Place:
 def place(item: NewItem, lanes: Lanes) -> Place:
     """Return where `lanes` put `item`."""
     rule = lanes.for_reason(item.reason)
-    by = {"none": None, "language": item.language, "platform": item.platform}[lanes.queue_by]
+    by = item.shown.get(lanes.queue_by)
     unsure = item.kind == "review" and item.uncertainty >= lanes.low_confidence.uncertainty_from
     wanted = item.labels_wanted or (lanes.low_confidence.labels if unsure else 1)
     return Place(

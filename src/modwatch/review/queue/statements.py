@@ -21,12 +21,15 @@ from modwatch.review.database import next_time_sql
 from modwatch.review.log.decision_log import (
     COVERED,
     commitment_sql,
+    compared_sql,
     content_sql,
     item_digest_sql,
+    others_sql,
     text_commitment_sql,
 )
 from modwatch.review.log.labels import first_label_sql, second_label_sql
 from modwatch.review.queue.items import Item
+from modwatch.review.tables import HIDDEN
 
 #: Not leased. A claim in the future (the clock was set back) does not count. `clock_timestamp`,
 #: because another statement may have started and claimed the item after this one started.
@@ -38,9 +41,16 @@ HELD = """id = CAST(:item_id AS bigint) AND status IN ('waiting', 'escalated')
         AND leased_by = CAST(:moderator_id AS bigint) AND lease_digest = CAST(:digest AS bytea)
         AND leased_until > now()"""
 
+#: What a person is shown of an item; of an escalated one all, which is not blind.
+_SHOWN = f"""CASE WHEN review_item.status = 'escalated' THEN review_item.shown
+        ELSE review_item.shown - '{HIDDEN}' END AS shown"""
+
 #: Columns of a lease: the item, when it was claimed, and when the lease ends.
 LEASE_COLUMNS = ", ".join(
-    (*(f"review_item.{name}" for name in Item.__dataclass_fields__), "claimed_at", "leased_until")
+    (
+        *(f"review_item.{name}" for name in Item.__dataclass_fields__ if name != "shown"),
+        *(_SHOWN, "claimed_at", "leased_until"),
+    )
 )
 
 #: Neither decided nor skipped by the caller.
@@ -50,10 +60,11 @@ _NEW_TO_ME = "CAST(:moderator_id AS bigint) <> ALL (excluded)"
 def look(item: str) -> str:
     """Return the SQL expression of how `item` looks to a person who is served it, as one text.
 
-    Language, platform, whether there is a parent, and the comment's length in powers of two.
+    The values by which comments are compared, which others it has, whether there is a parent, and
+    the comment's length in powers of two.
     """
     length = f"floor(log(2, greatest(length({item}.text), 1)))"
-    parts = f"{item}.language, {item}.platform, {item}.parent_text IS NULL, {length}"
+    parts = f"{compared_sql(item)}, {others_sql(item)}, {item}.parent_text IS NULL, {length}"
     return f"CAST(jsonb_build_array({parts}) AS text)"
 
 

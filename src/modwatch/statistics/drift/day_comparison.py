@@ -110,7 +110,7 @@ def compare(today: Profile, references: Sequence[Reference]) -> Iterator[Finding
             yield from _scores(today, reference)
         yield from _mixes(today, reference)
         if reference.comments is not None:
-            yield from _comments(today, reference.name, pooled(reference.comments))
+            yield from _comments(today, reference.name, reference.comments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,15 +219,28 @@ def _with_same_others(mixes: Sequence[Mapping[str, int]]) -> list[Counter[str]]:
     return [+counts for counts in same]
 
 
-def _comments(today: Profile, reference: str, before: Profile) -> Iterator[Finding]:
+def _comments(today: Profile, reference: str, days: Sequence[Profile]) -> Iterator[Finding]:
     """Yield the changes of the shares of missing values and of quarantined rows."""
-    pair = _Pair(reference=reference, n=today.comments, reference_n=before.comments)
+    before = pooled(days)
     for column, gaps in today.missing.items():
+        known = with_column(days, column)
+        pair = _Pair(
+            reference=reference, n=today.comments, reference_n=sum(day.comments for day in known)
+        )
         yield pair.change("missing_share_change", column, gaps, before.missing.get(column, 0))
-    landed = replace(pair, n=today.landed, reference_n=before.landed)
+    landed = _Pair(reference=reference, n=today.landed, reference_n=before.landed)
     yield landed.change(
         "quarantined_share_change", "quarantined", today.quarantined, before.quarantined
     )
+
+
+def with_column(days: Sequence[Profile], column: str) -> list[Profile]:
+    """Return the days whose missing values of a column were counted: it may be new.
+
+    >>> len(with_column([Profile(missing={"a": 0}), Profile(missing={"a": 3, "b": 1})], "b"))
+    1
+    """
+    return [day for day in days if column in day.missing or not day.missing]
 
 
 def compare_scores(counts: Counts, reference: Counts, feature: str) -> dict[str, Effect]:

@@ -53,8 +53,7 @@ READ = {
     "round": "2, kind = 'confirmation', confirms = '{0}', confirmation_probability_0 = 1, "
     "confirmation_probability_1 = 1",
     "audit": "'june'",
-    "language": "'xx'",
-    "platform": "'elsewhere'",
+    "shown": """shown || '{"language": "xx"}'""",
     "queue": "'another'",
     "reason": "'random_slice'",
     "stratum": "stratum + 1",

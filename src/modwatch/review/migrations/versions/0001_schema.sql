@@ -119,8 +119,7 @@ CREATE TABLE review_item (
     text text NOT NULL,
     parent_text text,
     text_salt bytea DEFAULT uuid_send(gen_random_uuid()),
-    language text,
-    platform text,
+    shown jsonb NOT NULL DEFAULT '{}',
     queue text NOT NULL DEFAULT 'general',
     reason text NOT NULL,
     stratum integer NOT NULL,
@@ -155,6 +154,7 @@ CREATE TABLE review_item (
     CONSTRAINT review_item_dt_comment_id_kind_round_reserved_for_audit_key UNIQUE NULLS NOT DISTINCT
         (dt, comment_id, kind, round, reserved_for, audit),
     CONSTRAINT review_item_dt_check CHECK (dt BETWEEN '0001-01-02' AND '9999-12-30'),
+    CONSTRAINT review_item_shown_check CHECK (jsonb_typeof(shown) = 'object'),
     CONSTRAINT review_item_kind_check CHECK (kind IN ('review', 'confirmation', 'retest', 'gold',
         'audit', 'imported')),
     CONSTRAINT review_item_status_check CHECK (status IN ('waiting', 'blocked', 'escalated',
@@ -245,13 +245,13 @@ CREATE TABLE gold_comment (
     text text NOT NULL,
     salt bytea DEFAULT uuid_send(gen_random_uuid()),
     parent_text text,
-    language text,
-    platform text,
+    shown jsonb NOT NULL DEFAULT '{}',
     label smallint NOT NULL,
     policy_code text,
     source text NOT NULL,
     added_at timestamptz NOT NULL DEFAULT now(),
     retired_at timestamptz,
+    CONSTRAINT gold_comment_shown_check CHECK (jsonb_typeof(shown) = 'object'),
     CONSTRAINT gold_comment_label_check CHECK (label IN (0, 1))
 );
 
@@ -354,9 +354,11 @@ CREATE TABLE incident_event (
 CREATE INDEX incident_event_incident_id_idx ON incident_event (incident_id, id);
 
 -- The statistics of the planner would quote texts.
-ALTER TABLE review_item ALTER text SET STATISTICS 0, ALTER parent_text SET STATISTICS 0;
+ALTER TABLE review_item ALTER text SET STATISTICS 0, ALTER parent_text SET STATISTICS 0,
+    ALTER shown SET STATISTICS 0;
 ALTER TABLE decision ALTER note SET STATISTICS 0;
-ALTER TABLE gold_comment ALTER text SET STATISTICS 0, ALTER parent_text SET STATISTICS 0;
+ALTER TABLE gold_comment ALTER text SET STATISTICS 0, ALTER parent_text SET STATISTICS 0,
+    ALTER shown SET STATISTICS 0;
 
 -- Decisions and events are appended, never changed, whoever asks. A note can be erased with its salt;
 -- the log then needs an event that says so.
