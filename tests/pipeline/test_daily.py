@@ -32,7 +32,8 @@ from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements.tables import grouped_day
 from modwatch.pipeline import daily
 from modwatch.review.queue.metrics import counts
-from modwatch.statistics import STRATEGIES, review_scores
+from modwatch.statistics import review_scores
+from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -245,8 +246,9 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
             assert "oc_accuracy" in set(as_routed["metric"]), table
 
 
-def test_a_day_is_routed_and_measured_by_its_strategy(routed):
-    strategy, costs = "cost", {"false_negative_cost": 5, "false_positive_cost": 1}
+@pytest.mark.parametrize("strategy", ["cost", "mutual_information", "expected_error"])
+def test_a_day_is_routed_and_measured_by_its_strategy(routed, strategy):
+    costs = {"false_negative_cost": 5, "false_positive_cost": 1}
     home = routed(strategy=strategy, platform_costs={"x": 2}, **costs)
     review(home)
     home.run("collect_labels", "measure")
@@ -255,7 +257,8 @@ def test_a_day_is_routed_and_measured_by_its_strategy(routed):
         scores, sent = day_scores(lake, MONDAY), lake.table("routed", MONDAY).to_pandas()
         assert set(sent["reason"]) == {strategy, "random_slice"}
         threshold = scores.threshold or 0.5
-        expected = review_scores(scores.prob, strategy, threshold=threshold, costs=(5, 1))
+        options = {"costs": (5, 1), "columns": scores.columns}
+        expected = review_scores(scores.prob, strategy, threshold=threshold, **options)
         top = sent[sent["stratum"] == 0]["review_score"]
         assert np.sort(top) == pytest.approx(np.sort(expected)[-len(top) :])
         rows = lake.table("measurements", MONDAY).to_pandas()
@@ -310,7 +313,8 @@ def test_windows_are_measured_once_their_labels_are_in(routed):
     with open_resources(home.settings) as resources:
         monday, both = (resources.lake.table("window_measurements", d).to_pandas() for d in DAYS)
         alone = [resources.lake.table("measurements", day).to_pandas() for day in DAYS]
-    assert set(both["strategy"].dropna()) == set(STRATEGIES)
+    compared = {name for name, score in REVIEW_SCORES.items() if score.compared}
+    assert set(both["strategy"].dropna()) == compared
     assert _labels(monday) == _labels(alone[0])
     assert _labels(both) == _labels(alone[0]) + _labels(alone[1])
     before = _windows(home)

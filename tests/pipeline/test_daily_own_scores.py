@@ -22,7 +22,7 @@ from installation import (
     picture_of,
     review,
 )
-from modwatch.common.errors import DayRejectedError, NoChampionError
+from modwatch.common.errors import DayRejectedError, NoChampionError, SettingsError
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import open_resources
 from modwatch.pipeline import daily
@@ -268,3 +268,13 @@ def test_a_column_without_any_decision_does_not_say_that_all_was_kept(home):
     installed.run("ingest", "check_comments", "score", "check_scores")
     with open_resources(installed.settings) as resources:
         assert day_scores(resources.lake, MONDAY).flagged.sum() == truth()[1].sum() > 0
+
+
+def test_a_strategy_whose_column_the_source_does_not_bring_is_refused(home):
+    installed = home().but(strategy="model_variance")
+    installed.run(*TO_THE_QUEUE[: TO_THE_QUEUE.index("route")])
+    message = (
+        "MODWATCH_STRATEGY=model_variance needs the column model_variance, which version rules"
+    )
+    with pytest.raises(SettingsError, match=message):
+        installed.run("route")

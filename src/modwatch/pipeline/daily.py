@@ -249,7 +249,6 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
         DayRejectedError: validation failed; the published scores were not changed.
     """
     from modwatch.data.lake.erasure import kept_scores
-    from modwatch.data.lake.schemas import SCORES
     from modwatch.data.validation.page import publish_result
     from modwatch.data.validation.profiles import save_profile
     from modwatch.data.validation.scores import valid_scores, validate_scores
@@ -260,7 +259,8 @@ def check_scores(resources: "Resources", day: datetime.date) -> int:
     version = _keep_model_reference(resources, day)
 
     def staged() -> "Iterable[pa.RecordBatch]":
-        return kept_scores(lake, day, lake.read("staged_scores", day, columns=SCORES.names))
+        columns = lake.schema("scores").names
+        return kept_scores(lake, day, lake.read("staged_scores", day, columns=columns))
 
     ids = lake.read("comments", day, columns=["comment_id"])
     scored = lake.read("staged_scores", day, columns=["digest"])

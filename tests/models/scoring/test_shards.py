@@ -6,6 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modwatch.data.lake.day_scores import day_scores
+from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import COMMENTS, SCORES, STAGED_SCORES
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.scoring.scorer import PLAIN, Predictions
@@ -20,6 +22,8 @@ from modwatch.models.scoring.shards import (
     staged,
     subwords,
 )
+from modwatch.statistics.collaboration import review_strategies
+from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES, ReviewScore
 
 DAY = datetime.date(2026, 1, 5)
 
@@ -187,3 +191,35 @@ def test_the_first_comment_tells_who_scored_the_day():
     assert own_version([comments({})]) is None
     assert own_version([empty]) is None
     assert own_version([]) is None
+
+
+class Doubting(Counting):
+    """A scorer of a platform with a column of its own."""
+
+    columns = (*PLAIN, "doubt", "unwanted")
+
+    def score(self, texts: Sequence[str]) -> Predictions:
+        doubt = np.array([len(text) / 50 for text in texts])
+        return Predictions.of(doubt / 2, {"doubt": doubt, "unwanted": doubt})
+
+
+def test_the_lake_keeps_the_columns_that_review_scores_need(tmp_path, monkeypatch):
+    """From the day on which one needs it; what was stored before has none."""
+    lake, comments = Lake(root=str(tmp_path)), batch(["a", "bb"])
+    lake.replace("scores", DAY, [score_rows(comments, Counting(), day=DAY)])
+    score = ReviewScore(**{**vars(REVIEW_SCORES["toxicity"]), "name": "own", "needs": ("doubt",)})
+    scores = {**REVIEW_SCORES, "own": score}
+    monkeypatch.setattr(review_strategies, "all_review_scores", lambda: scores)
+    assert "doubt" not in day_scores(lake, DAY).columns
+    later = DAY + datetime.timedelta(days=1)
+    rows = score_rows(comments, ScoresOnce(Doubting()), day=later)
+    assert rows.schema.names == [*SCORES.names, "doubt"]
+    lake.replace("staged_scores", later, [staged(rows, shard=0, piece=0, digest=digests(comments))])
+    lake.replace("scores", later, lake.read("staged_scores", later, columns=rows.schema.names))
+    found = day_scores(lake, later)
+    assert found.columns["doubt"].tolist() == (2 * found.prob).tolist()
+    assert "doubt" not in day_scores(lake, DAY).columns
+    monkeypatch.undo()  # the package is no longer installed
+    assert "doubt" not in day_scores(lake, later).columns
+    lake.replace("scores", later, [score_rows(comments, Counting(), day=later)])
+    assert lake.count("scores", later) == 2

@@ -23,7 +23,7 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.monitoring.publishing.publication import record_days
 from modwatch.pipeline import retention
-from modwatch.statistics import STRATEGIES
+from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -187,7 +187,8 @@ def test_a_window_is_shown_with_what_other_settings_would_bring(install_routed):
     assert f"{TUESDAY}: {value:.4g} ({low:.4g} to {high:.4g})" in Path(page).read_text("utf-8")
     table = client.download_artifacts(tuesday.info.run_id, "tables/what_if.csv", str(home.home))
     choices = pd.read_csv(table)
-    assert set(choices["strategy"]) == set(STRATEGIES)
+    compared = {name for name, score in REVIEW_SCORES.items() if score.compared}
+    assert set(choices["strategy"]) == compared
     [deployed] = choices[choices["deployed"]].to_dict("records")
     with open_resources(home.settings) as resources:
         comments = [resources.lake.count("scores", day) for day in (MONDAY, TUESDAY)]

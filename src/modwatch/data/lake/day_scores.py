@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import SCORES
 from modwatch.statistics.collaboration.review_strategies import score_columns
 
 #: The feature of a model's reference that names its origin, if that must be known.
@@ -59,7 +58,7 @@ class DayScores:
 
 def day_scores(lake: Lake, day: datetime.date, *, role: str = "champion") -> DayScores:
     """Return the published scores of `day` by the model with this role, champion or challenger."""
-    further = [name for name in score_columns() if name in SCORES.names]
+    further = score_columns()
     columns = ["comment_id", "prob", "flagged", "cut", *further]
     rows = lake.table("scores", day, columns=columns, role=role)
     model = ["threshold", "model_version"]

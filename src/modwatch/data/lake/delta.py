@@ -165,7 +165,7 @@ class Lake:
 
         Args:
             table: a name in `schemas.TABLES`; the batches must have its schema, but for columns of
-                the platform, which may be missing.
+                the platform or its model, which may be missing.
             day: the `dt` of every row.
             batches: read once, as a stream; no batches leave the day empty. NaN becomes null.
             keys: further columns that select the rows to replace, such as `stage="comments"`.
@@ -175,7 +175,7 @@ class Lake:
                 contains no values.
         """
         schema = self.schema(table)
-        counted = _Counted(batches, schema, {column.name for column in self.columns})
+        counted = _Counted(batches, schema, {*schema.names} - {*TABLES[table].names})
         try:
             keep_private(self.root)
             delta = self._open(table) or self._create(table)

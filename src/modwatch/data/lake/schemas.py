@@ -507,13 +507,14 @@ TABLES: dict[str, pa.Schema] = {
     "days": DAYS,
 }
 
-#: The tables with rows of the source, which have the columns of the platform, too.
-SOURCED = ("landed", "comments", "quarantine")
-EXTENDED = (*SOURCED, "segment_counts")
+#: The tables with rows of the source, which have the columns of the platform, too; and those with
+#: scores, which have what review scores need.
+SOURCED, SCORED = ("landed", "comments", "quarantine"), ("scores", "staged_scores")
+EXTENDED = (*SOURCED, *SCORED, "segment_counts")
 
 
 def schema_of(table: str, own: Sequence[Column] = ()) -> pa.Schema:
-    """Return the schema of a table, with the platform's `own` columns last.
+    """Return the schema of a table, with `own` columns of the platform, or of its model, last.
 
     >>> channel = Column(name="channel", groups_by=True)
     >>> schema_of("comments", [channel]).names[-1], schema_of("scores", [channel]) == SCORES
@@ -522,6 +523,14 @@ def schema_of(table: str, own: Sequence[Column] = ()) -> pa.Schema:
     more: list[pa.Field] = []
     if table in SOURCED:
         more = [field_of(column) for column in own]
+    elif table in SCORED:
+        # Not imported for other tables: it takes a second.
+        from modwatch.statistics.collaboration.review_strategies import (  # noqa: PLC0415
+            score_columns,
+        )
+
+        added = (name for name in score_columns() if name not in SCORES.names)
+        more = [pa.field(name, pa.float32()) for name in added]
     elif table == "segment_counts":  # by the names of the values
         more = [pa.field(column.name, pa.string()) for column in own if column.groups_by]
     return pa.schema([*TABLES[table], *more])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.data.lake.schemas import QUARANTINE, SCORES
+from modwatch.data.lake.schemas import QUARANTINE, SCORES, schema_of
 from modwatch.data.validation.expectations import CHUNK_ROWS, failing_rows, judged_day
 from modwatch.data.validation.ids import IdIndex
 from modwatch.data.validation.own_expectations import TableCheck
@@ -159,11 +159,11 @@ def valid_scores(
     batches: Iterable[pa.RecordBatch], validated: ValidatedScores
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of `schemas.SCORES`: those of `batches`, without the invalid scores."""
-    invalid = validated.quarantined.column("comment_id")
+    invalid, schema = validated.quarantined.column("comment_id"), schema_of("scores")
     for batch in batches:
-        columns = columns_of(batch, SCORES)
+        columns = columns_of(batch, schema)
         keep = pc.invert(pc.is_in(columns["comment_id"], invalid))
-        yield pa.RecordBatch.from_pydict(columns, schema=SCORES).filter(keep)
+        yield pa.RecordBatch.from_pydict(columns, schema=schema).filter(keep)
 
 
 def _check_rows(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from modwatch.common.errors import ModelError
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import RESTRICTIONS, SCORES, STAGED_SCORES
+from modwatch.data.lake.schemas import RESTRICTIONS, schema_of
 from modwatch.models.recipe import MOST_SUBWORDS
 from modwatch.models.scoring.scorer import Predictions, Scorer
 from modwatch.statistics.decisions import is_flagged
@@ -267,25 +267,25 @@ def score_batch(
 
     `decided` are its columns `model_version`, `flagged` and `threshold`.
     """
-    rows = batch.num_rows
+    rows, schema = batch.num_rows, schema_of("scores")
     columns = {
-        **{name: pa.nulls(rows) for name in SCORES.names},
+        **{name: pa.nulls(rows) for name in schema.names},
         "dt": pa.array([day] * rows, pa.date32()),
         "comment_id": batch.column("comment_id"),
         "role": pa.array([role] * rows),
         **predictions.by_name,
         **decided,
     }
-    return pa.RecordBatch.from_pydict(columns, schema=SCORES)
+    return pa.RecordBatch.from_pydict(columns, schema=schema)
 
 
 def staged(
     scores: pa.RecordBatch, *, shard: int, piece: int, digest: NDArray[np.int64]
 ) -> pa.RecordBatch:
     """Return SCORES of a piece of a shard, of comments with these digests, as STAGED_SCORES."""
-    numbers = [pa.array(np.full(scores.num_rows, number, np.int32)) for number in (shard, piece)]
-    columns = [*scores.columns, *numbers, pa.array(digest)]
-    return pa.RecordBatch.from_arrays(columns, schema=STAGED_SCORES)
+    of_piece = {"shard": [shard] * len(digest), "piece": [piece] * len(digest), "digest": digest}
+    columns = dict(zip(scores.schema.names, scores.columns, strict=True)) | of_piece
+    return pa.RecordBatch.from_pydict(columns, schema=schema_of("staged_scores"))
 
 
 def probabilities_only(scores: pa.RecordBatch) -> pa.RecordBatch:
