@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from modwatch.common.columns import profiled
+from modwatch.common.columns import grouped, profiled
 from modwatch.common.errors import CheckError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import DRIFT, PROFILES
@@ -64,6 +64,7 @@ def test_comments_in_counts(landed):
     made = profile_comments(batches, invalid([0, 0, 0, 0, 1, 1]))
     assert (made.comments, made.quarantined, made.landed, made.scored) == (4, 2, 6, 0)
     assert made.categories == {
+        **{name: {"(none)": 4} for name in grouped()},
         "language": {"de": 2, "und": 2},
         "platform": {"forum": 2, "chat": 1, "(none)": 1},
         "length": {"0-49": 4},
@@ -71,8 +72,8 @@ def test_comments_in_counts(landed):
         "detected_language": {"und": 2},  # of those for which the source names none
     }
     assert made.missing == {
+        **dict.fromkeys(profiled(), 4),
         "platform": 1,
-        "thread_id": 4,
         "parent_text": 3,
         "language": 2,
         "author_id": 0,

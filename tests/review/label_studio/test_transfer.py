@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, text
 
 from modwatch.common.account import Account
+from modwatch.common.columns import shown
 from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.label_studio import tasks as label_studio_tasks
 from modwatch.review.label_studio import transfer as label_studio
@@ -393,7 +394,7 @@ def test_an_export_holds_the_labels_that_stand(engine, ann, ben, fill):
     first, second, third = exported(engine)
     assert first["data"] == {
         "text": "invented text of c0", "parent_text": "", "comment_id": "c0", "dt": "2026-01-01",
-        "language": None, "platform": None,
+        **{column.name: None for column in shown()},
     }  # fmt: skip
     (result,) = first["annotations"]
     assert result["completed_by"] == ann.id
