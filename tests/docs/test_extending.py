@@ -142,5 +142,5 @@ def test_the_model_of_the_page_returns_the_column_of_the_review_score(tmp_path, 
     mlflow.pyfunc.save_model(str(tmp_path / "model"), python_model=run(MODEL)["Annotators"]())
     scorer = open_scorer(tmp_path / "model", model_version="1")
     assert scorer.columns == ("prob", "cut", "doubt")
-    found = scorer.score(["Thank you.", "a much longer comment " * 9])
+    found = scorer.score(["Thank you.", "a longer comment " * 4])
     assert found.further["doubt"][0] < found.further["doubt"][1]
