@@ -240,7 +240,7 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
     home = home.but(review_fraction=0.25, strategy="uncertainty")
     home.run("collect_labels", "measure")
     with open_resources(home.settings) as resources:
-        for table in ("measurements", "window_measurements", "label_errors"):
+        for table in ("measurements", "window_measurements"):
             rows = resources.lake.table(table, MONDAY).to_pandas()
             as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
             assert "oc_accuracy" in set(as_routed["metric"]), table

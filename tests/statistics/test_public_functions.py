@@ -21,7 +21,7 @@ from modwatch.statistics import audit, disagreement, divergence
 FUNCTIONS = {
     name: getattr(s, name)
     for name in s.__all__
-    if inspect.isfunction(getattr(s, name)) and name not in ("label_error_table", "what_if_table")
+    if inspect.isfunction(getattr(s, name)) and name != "what_if_table"
 }
 #: Those of whole plans, results and profiles, and of files, have tests of their own.
 BELOW = {

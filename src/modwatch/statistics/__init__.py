@@ -17,7 +17,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
-    annotator error       annotator_error_rate, label_error_table, true_labels
+    annotator error       annotator_error_rate, true_labels
     displays              CollaborationCurveDisplay, ReliabilityDisplay
     distances             jensen_shannon, mean_shift, population_stability_index, wasserstein
 
@@ -87,7 +87,6 @@ from modwatch.statistics.live.conformal import (
     conformal_coverage,
     conformal_prediction,
 )
-from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
 from modwatch.statistics.sample_size import labels_for_width
@@ -99,7 +98,7 @@ __all__ = [
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
     "conformal_coverage", "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",
-    "label_error_table", "labels_for_width", "mean_shift", "measure_days", "observed_agreement",
+    "labels_for_width", "mean_shift", "measure_days", "observed_agreement",
     "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
     "precision", "prevalence", "recall", "reliability_curve", "reliability_estimates",
     "remaining_cost", "review_effectiveness", "review_efficiency", "review_scores", "true_labels",

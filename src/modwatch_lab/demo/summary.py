@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.registry import SCRATCH
 from modwatch.monitoring.incidents.actions import open_incidents
+from modwatch.monitoring.measurements.tables import labelled_day
 from modwatch.review.log.verification import verify_log
 from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.tables import decision
@@ -73,10 +75,10 @@ def _day(resources: Resources, day: datetime.date) -> list[str]:
 def _all_days(resources: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
     """Return the cells of all days together, and those that take every first label as true."""
     window = resources.lake.table("window_measurements", days[-1]).to_pandas()
-    errors = resources.lake.table("label_errors", days[-1]).to_pandas()
-    plain = errors.drop(columns=["value", "low", "high"]).rename(
-        columns={f"uncorrected{end}": end.lstrip("_") or "value" for end in ("", "_low", "_high")}
-    )
+    lake, policy = resources.lake, resources.policy
+    routed = (day for day in days if lake.count("routing_design", day))
+    labelled = (labelled_day(lake, day, day_scores(lake, day), policy) for day in routed)
+    plain = _measured(resources, [replace(day, confirmations=None) for day in labelled])
     truth = _measured(resources, [_truth(resources, day) for day in days])
     return [
         ["all days", *_counts(resources, days), *_cells(window, truth, resources)],

@@ -379,21 +379,6 @@ RELIABILITY = _table(
     *_required(pa.string(), "status"),  # ok | insufficient
 )
 
-#: The estimates of a window at the deployed setting, and what they would be if no error were shared
-#: or every first label true (`statistics.live.label_errors`). Numbers are null where insufficient.
-LABEL_ERRORS = _table(
-    *_required(pa.string(), "metric"),
-    ("strategy", pa.string()),
-    ("alpha", pa.float64()),
-    *_ESTIMATE,
-    *_columns(pa.float64(), "uncorrected", "uncorrected_low", "uncorrected_high"),
-    *_columns(pa.float64(), "independent", "independent_low", "independent_high"),
-    # Largest P(a second person makes an error of a first one) that the intervals allow for.
-    *_required(pa.float64(), "shared_false_positive", "shared_false_negative"),
-    *_required(pa.int64(), "n"),
-    *_required(pa.string(), "status", "reason"),  # ok | insufficient
-)
-
 #: Whether the labels of a window contradict what its estimates suppose, and with which power they
 #: would: `statistics.live.assumption_checks`. Counts only: no row is about a person.
 ASSUMPTION_CHECKS = _table(
@@ -493,7 +478,6 @@ TABLES: dict[str, pa.Schema] = {
     # Held-out comments of the model that scored the day, as it scores them; the fixed reference.
     "model_references": PROFILES,
     "reliability": RELIABILITY,
-    "label_errors": LABEL_ERRORS,
     "assumption_checks": ASSUMPTION_CHECKS,
     "challenger": CHALLENGER,
     "comment_groups": COMMENT_GROUPS,

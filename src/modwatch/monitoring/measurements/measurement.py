@@ -11,7 +11,7 @@ import pandas as pd
 from modwatch.common.columns import grouped
 from modwatch.data.lake.day_scores import Codes, attribute_codes, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import ASSUMPTION_CHECKS, LABEL_ERRORS, RELIABILITY
+from modwatch.data.lake.schemas import ASSUMPTION_CHECKS, RELIABILITY
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.windows import Window, windows
 from modwatch.routing.design import RoutingPolicy
@@ -21,7 +21,6 @@ from modwatch.statistics.collaboration.review_strategies import all_review_score
 from modwatch.statistics.intervals import mid_p
 from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
 from modwatch.statistics.live.assumption_checks import assumption_checks
-from modwatch.statistics.live.label_errors import label_error_table
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import Measured, reliability_estimates
 from modwatch.statistics.recalibration import shown_by_variance, shown_off
@@ -49,7 +48,7 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     if tables.measured_digest(lake, window.last, "window_measurements") == window.digest:
         return
     if window.digest is None:
-        for name in ("reliability", "label_errors", "assumption_checks", "window_measurements"):
+        for name in ("reliability", "assumption_checks", "window_measurements"):
             lake.replace(name, window.last, [])
         return
     labelled = _labelled(lake, window.days, policy)
@@ -59,29 +58,29 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     compared = (name for name, score in all_review_scores().items() if score.compared)
     strategies = (*compared, policy.strategy, strategy)
     table = _table(measured, policy, strategies=strategies, fraction=fraction, groups=groups)
-    errors = label_error_table(
-        measured, review_fraction=fraction, strategy=strategy, toxic_share=policy.toxic_share
-    )
     curve = reliability_estimates(labelled, known=measured.known)
     pairs = [tables.label_pairs(lake, day, day_scores(lake, day)) for day in window.days]
     checks = assumption_checks(measured, table, pd.concat(pairs, ignore_index=True))
     for name, frame, schema in (
         ("reliability", curve, RELIABILITY),
-        ("label_errors", errors, LABEL_ERRORS),
         ("assumption_checks", checks, ASSUMPTION_CHECKS),
     ):
         lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
-    table = pd.concat([table, _recalibration(measured)], ignore_index=True)
+    table = pd.concat([table, _supposed(measured)], ignore_index=True)
     rows = tables.measurement_rows(window.last, table, window.digest)
     lake.replace("window_measurements", window.last, [rows])
 
 
-def _recalibration(measured: Measured) -> pd.DataFrame:
+def _supposed(measured: Measured) -> pd.DataFrame:
     """Return the line of the true logit over that of the scores, where labels show them off.
 
-    And how it depends on the model variance, where labels show that.
+    And how it depends on the model variance, where labels show that; and up to which share people
+    may repeat the errors of others.
     """
     sample, toxic, values = measured.sample, measured.toxic, dict[str, float]()
+    if measured.labels is not None:
+        most = (kind.ends[1] for kind in measured.known.kinds)
+        values |= zip(tables.SHARED_ERRORS, most, strict=True)
     if (found := shown_off(sample.prob, toxic)) is not None:
         values |= zip(tables.RECALIBRATION, (found.intercept, found.slope), strict=True)
     variance = sample.columns.get("model_variance")

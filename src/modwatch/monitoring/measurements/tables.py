@@ -37,6 +37,9 @@ HISTORY = 46
 RECALIBRATION = ("recalibration_intercept", "recalibration_slope")
 BY_VARIANCE = tuple(f"variance_{name}" for name in ("intercept", "slope", "shift", "tilt"))
 
+#: Largest P(a second person makes an error of a first one) that intervals of a window allow for.
+SHARED_ERRORS = ("shared_false_positive", "shared_false_negative")
+
 #: Logits of scores are rounded to this, and scores nearer to 0 or 1 count as this near.
 _ROUNDED, _NEAREST = 0.05, 1e-12
 

@@ -60,8 +60,6 @@ class DayTables:
     drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
     #: Costs and outcomes of other settings: `what_if.COLUMNS` of the statistics.
     what_if: pd.DataFrame | None = None
-    #: The window's estimates with and without people's errors: `lake.schemas.LABEL_ERRORS`.
-    label_errors: pd.DataFrame | None = None
     #: What the window's labels could contradict: `lake.schemas.ASSUMPTION_CHECKS`.
     assumption_checks: pd.DataFrame | None = None
     #: The challenger compared with the champion: `lake.schemas.CHALLENGER`.
@@ -148,7 +146,6 @@ def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
         day_before=lake.table("measurements", before).to_pandas(),
         window_before=lake.table("window_measurements", before).to_pandas(),
         drift=lake.table("drift", window).to_pandas(),
-        label_errors=lake.table("label_errors", day).to_pandas(),
         assumption_checks=lake.table("assumption_checks", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),
         comment_groups=lake.table("comment_groups", day).to_pandas(),

@@ -10,7 +10,7 @@ import pandas as pd
 from modwatch.common.text import markdown_text
 from modwatch.monitoring.incidents.messages.alert import remedy
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
-from modwatch.monitoring.measurements.tables import HISTORY
+from modwatch.monitoring.measurements.tables import HISTORY, SHARED_ERRORS
 from modwatch.monitoring.publishing.assumptions import describe_checks
 from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
 from modwatch.monitoring.publishing.content import DayTables
@@ -66,7 +66,7 @@ def describe_day(
             pages,
             _volume(day, drift_status(tables.drift)),
             _quality(day, estimates),
-            _people(estimates, tables.label_errors),
+            _people(estimates),
             describe_checks(tables.assumption_checks),
             _queue(day) + _missing(estimates),
             describe_challenger(tables.challenger),
@@ -195,11 +195,8 @@ def _quality(day: Day, estimates: DeployedEstimates) -> str:
     return f"With review ({over}): {_listed(rows, _TOGETHER)} Model alone: {_listed(rows, _ALONE)}"
 
 
-def _people(estimates: DeployedEstimates, errors: pd.DataFrame | None) -> str:
-    """Return how many labels were confirmed and overturned, and moderators' error rates.
-
-    `errors` is the table of the window's label errors, which has what is supposed of them.
-    """
+def _people(estimates: DeployedEstimates) -> str:
+    """Return how many labels were confirmed and overturned, and moderators' error rates."""
     rows = estimates.day if estimates.window is None else estimates.window
     names = ("annotator_false_positive_rate", "annotator_false_negative_rate")
     if not all(name in rows for name in names):
@@ -211,19 +208,18 @@ def _people(estimates: DeployedEstimates, errors: pd.DataFrame | None) -> str:
     return (
         f"Allowing for moderators' errors: {confirmed:,} {noun} confirmed by further people, "
         f"{overturned:,} of them overturned; false-positive rate {false_positive}, "
-        f"false-negative rate {false_negative}.{_shared(errors)} Estimates average P(toxic | "
+        f"false-negative rate {false_negative}.{_shared(rows)} Estimates average P(toxic | "
         f"score) over all comments, from these labels and those of {HISTORY} days before; "
         f"intervals hold {OWN_PART:.0%} of either side of the random slice's own. Where that "
         "excludes the average, estimates are the slice's."
     )
 
 
-def _shared(errors: pd.DataFrame | None) -> str:
+def _shared(rows: Mapping[str, Row]) -> str:
     """Return up to which share people may repeat the errors of others."""
-    if errors is None or errors.empty:
+    if not all(name in rows for name in SHARED_ERRORS):
         return ""
-    most = errors[["shared_false_positive", "shared_false_negative"]].max()
-    up, down = (f"{share:.0%}" for share in most)
+    up, down = (f"{rows[name]['value']:.0%}" for name in SHARED_ERRORS)
     return (
         f" Intervals hold if a second person repeats up to {up} (false positives) and {down} "
         "(false negatives) of the errors of a first. Misses may be more frequent where scores are "

@@ -152,7 +152,6 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
         "window_measurements": tables.window,
         "drift": drift,
         "what_if": tables.what_if,
-        "label_errors": tables.label_errors,
         "assumption_checks": tables.assumption_checks,
         "challenger": tables.challenger,
         "comment_groups": tables.comment_groups,

@@ -141,17 +141,6 @@ class Measured:
         """(m,) the probability that each row of the sample is toxic: its label if that is true."""
         return self.sample.label if self.labels is None else self.labels.mean
 
-    @property
-    def independent(self) -> Measured:
-        """The same if no error were shared."""
-        census = self.census and self.census[0]
-        return replace(self, known=self.known.independent)._inferred(census)
-
-    @property
-    def uncorrected(self) -> Measured:
-        """The same if every first label were true."""
-        return replace(self, labels=None, census=None)
-
     def _inferred(self, census: Census | None) -> Measured:
         """Return the same with the true labels that are inferred by `known` and `history`."""
         if census is None:
