@@ -33,6 +33,9 @@ class Column:
     #: The share of comments without it is compared with that of other days.
     profiled: bool = True
 
+    def __str__(self) -> str:
+        return " ".join([f"{self.name}: {self.type}", *(f for f in _FLAGS if getattr(self, f))])
+
     @property
     def is_compared(self) -> bool:
         """Whether people who label see its value, and may see another of a gold item.

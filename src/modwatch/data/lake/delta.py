@@ -388,7 +388,7 @@ class Lake:
             if column.name not in schema.names:  # no row has it yet
                 schema = schema.append(column)
         dataset = ds.FileSystemDataset(files, schema, stored.format, stored.filesystem)
-        names = columns or [name for name in schema.names if name in known.names]
+        names = columns or known.names  # in the order of the declaration, not of the storage
         self._require_types(table, schema, names)
         return self._batches(table, dataset, condition, names)
 
