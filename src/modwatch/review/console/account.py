@@ -38,6 +38,7 @@ from modwatch.review.people import access_tokens, changes, passwords, second_fac
 from modwatch.review.people.access_tokens import Token
 from modwatch.review.people.accounts import ACCOUNT, Moderator
 from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD, check_password
+from modwatch.review.queue.lanes import known_reasons
 
 
 class MeSchema(BaseModel):
@@ -183,11 +184,13 @@ def describe(session: AccountForm, group: Annotated[str, Form(max_length=200)] =
 def _preferences_page(
     session: Session, form: dict[str, Any], keys: dict[str, str], problem: str | None = None
 ) -> PreferencesPage:
+    with session.engine.connect() as connection:
+        reasons = known_reasons(connection)
     return PreferencesPage(
         problem=problem,
         form=form,
         keys=keys,
-        reasons=tuple(sorted(set(session.context.options.lanes.reason) - MANDATORY_REASONS)),
+        reasons=tuple(reason for reason in reasons if reason not in MANDATORY_REASONS),
         tokens=access_tokens.tokens(session.engine, session.person.id),
         now=database.now(session.engine),
     )

@@ -155,6 +155,11 @@ def known_queues(connection: Connection, lanes: Lanes) -> list[str]:
     return sorted({GENERAL, *named, *connection.scalars(select(lane.c.queue).distinct())})
 
 
+def known_reasons(connection: Connection) -> list[str]:
+    """Return the reasons for which there ever was an item, by name."""
+    return sorted(connection.scalars(select(lane.c.reason).distinct()))
+
+
 @cache
 def load_lanes(path: Path | None = None) -> Lanes:
     """Return the lanes that come with Modwatch, with changes from the file at `path`.
