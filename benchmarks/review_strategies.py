@@ -38,7 +38,7 @@ from modwatch.models.recipe import METHODS, Recipe, offline_recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
 from modwatch.statistics.collaboration.ranking import Sweep, reviews
-from modwatch.statistics.collaboration.review_strategies import available, review_score, style
+from modwatch.statistics.collaboration.review_strategies import available, style
 from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.recalibration import Recalibration, shown_by_variance, shown_off
 
@@ -144,7 +144,7 @@ def outcomes(label, columns, weight, threshold):
 
 def strategies(columns):
     """Return the strategies to compare, `uncertainty` first."""
-    return [name for name in available(list(columns)) if review_score(name).compared]
+    return [name for name in available(list(columns)) if name != "predictive_entropy"]
 
 
 def rows(found, threshold, labels):

@@ -213,6 +213,7 @@ REVIEW_SCORES: Mapping[str, ReviewScore] = {
             explanation="The model's decision about this comment is uncertain.",
             style=("#882255", "-", "*"),
             needs=("model_variance",),
+            compared=False,  # it cannot be told from `uncertainty`: docs/models.md
         ),
     )
 }
