@@ -20,9 +20,10 @@ from modwatch.statistics.live.figures import FIGURES
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 
 
-SCORE, FIGURE, SOURCE, MODEL = (
+SCORE, FIGURE, COLUMN, SOURCE, MODEL = (
     "A review score",
     "A figure from labels",
+    "A column of comments",
     "A source of comments",
     "A model",
 )
@@ -129,6 +130,16 @@ def test_the_figure_of_the_page_is_estimated_and_watched(monkeypatch):
     value = measure_days([day]).set_index("metric")["value"]
     assert value[mine.key] == pytest.approx(1 - value["precision_flagged"])
     assert threshold_rows(f"window_{mine.key}", None, None) == [mine.name]
+
+
+def test_the_columns_of_the_page_are_read_from_the_setting(tmp_path):
+    program = block(COLUMN, "bash") + f"{sys.executable} -m modwatch settings"
+    env = os.environ | {"MODWATCH_HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-ec", program], env=env, capture_output=True, text=True, check=True
+    )
+    assert "channel: text groups_by shown_in_queue" in done.stdout
+    assert "karma: integer shown_in_queue erasable hidden_when_blind" in done.stdout
 
 
 @pytest.mark.services
