@@ -30,7 +30,7 @@ def test_labels_are_confirmed_by_their_probabilities_and_cost_what_is_allowed(
         ids = pa.chunked_array([[f"c{k}" for k in range(3000)]])
         scores = DayScores(
             comment_id=ids, prob=prob, flagged=prob > THRESHOLD, threshold=THRESHOLD,
-            cut=np.zeros(prob.size, bool), model_version="3",
+            cut=np.zeros(prob.size, bool), columns={}, model_version="3",
         )  # fmt: skip
         keys = routed.sampling_keys(scores, day=day, policy=policy, salt="salt")
         routing = design_routing(prob, keys, policy)

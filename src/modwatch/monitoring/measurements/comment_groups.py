@@ -67,8 +67,7 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Ter
         lake.replace("comment_groups", window.last, [], scope="window")
         return
     words = sorted((name, tuple(words)) for name, words in terms.items())
-    own = [name for name in grouped(lake.columns) if name not in grouped()]
-    content = repr((window.digest, words, *own))
+    content = repr((window.digest, words, *grouped(lake.columns)))
     digest = hashlib.sha256(content.encode()).hexdigest()
     made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
     if len(made) and made[0].as_py() == digest:

@@ -19,7 +19,7 @@ from modwatch.statistics.live.figures import keys
 COMPARED = keys(compare=True)
 
 #: Shares of comments, nearly all of them reviewed.
-_NEARLY_ALL_SEEN = ("precision_flagged", "review_efficiency")
+_NEARLY_ALL_SEEN = keys(nearly_all_seen=True)
 
 #: Size from which an effect is noted, by metric; twice as much is a shift. Those of PSI are the
 #: usual ones; a small Jensen–Shannon divergence in bits is about PSI / (8 ln 2).

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from modwatch.common.errors import MetricInputError
+from modwatch.statistics.collaboration.review_strategies import markdown_rows
 
 if TYPE_CHECKING:
     from modwatch.statistics.live.estimator import Estimator, MetricEstimate
@@ -64,8 +65,11 @@ class Figure:
     #: Prefix of both areas, of which this is one; None: it is none.
     areas: str | None = None
     estimate: Callable[[Estimator, str, Review | None], MetricEstimate] | None = None
-    #: Whether it is compared with earlier days, and models with each other by it.
+    #: Whether it is compared with earlier days.
     compare: bool = False
+    #: Whether nearly all of its comments are reviewed, as flagged ones are: its interval then says
+    #: little of another day.
+    nearly_all_seen: bool = False
     #: Whether the description of a day, and of a challenger, has it.
     headline: bool = False
     #: Whether the estimate of the day alone has a key, too.
@@ -143,6 +147,7 @@ FIGURES = registry(
             words="The share of reviewed comments that the model got wrong",
             errors=ErrorShare("reviewed", "reviewed"),
             compare=True,
+            nearly_all_seen=True,
             headline=True,
             of_day=True,
             curve=True,
@@ -199,6 +204,7 @@ FIGURES = registry(
             meaning="share of flagged comments that are toxic",
             estimate=lambda made, key, _: made.mean(key, made.toxic, made.flagged),
             compare=True,
+            nearly_all_seen=True,
         ),
         Figure(
             key="recall_flagged",
@@ -324,4 +330,4 @@ def table() -> str:
             for group in (figure.group, *(("single_day",) if figure.of_day else ()))
         )
         rows.append((figure.title, names, f"{low} to {high}", figure.better or "–", figure.meaning))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown_rows(rows)
