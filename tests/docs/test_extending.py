@@ -107,7 +107,7 @@ def test_the_review_score_of_the_page_orders_and_is_refused_without_its_column(t
     shown = modwatch(site, "settings", **named)
     assert re.search(r"MODWATCH_STRATEGY +doubt +environment", shown.stdout)
     unknown = modwatch(site, "settings", MODWATCH_STRATEGY="doubts")
-    assert "strategy must be one of ('uncertainty'," in unknown.stderr
+    assert "MODWATCH_STRATEGY must be one of uncertainty," in unknown.stderr
     program = (
         "from modwatch.statistics import review_scores\n"
         "found = {'columns': {'doubt': [0.1, 0.4, 0.1]}}\n"

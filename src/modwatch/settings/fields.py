@@ -416,9 +416,13 @@ class Settings(BaseSettings):
     @classmethod
     def _strategy_is_known(cls, strategy: str) -> str:
         # Not imported for the default: it takes a second.
-        from modwatch.statistics.collaboration.review_strategies import review_score  # noqa: PLC0415
+        from modwatch.statistics.collaboration.review_strategies import (  # noqa: PLC0415
+            all_review_scores,
+        )
 
-        review_score(strategy)  # MetricInputError is a ValueError
+        known = all_review_scores()
+        if strategy not in known:
+            raise ValueError(f"MODWATCH_STRATEGY must be one of {', '.join(known)}")
         return strategy
 
     @model_validator(mode="after")
