@@ -415,7 +415,8 @@ class Settings(BaseSettings):
     @field_validator("strategy")
     @classmethod
     def _strategy_is_known(cls, strategy: str) -> str:
-        # Not imported for the default: it takes a second.
+        if strategy == cls.model_fields["strategy"].default:
+            return strategy  # the import takes a second
         from modwatch.statistics.collaboration.review_strategies import (  # noqa: PLC0415
             all_review_scores,
         )
