@@ -143,6 +143,7 @@ def test_the_columns_of_the_page_are_read_from_the_setting(tmp_path):
 
 
 @pytest.mark.services
+@pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType")  # of MLflow's own
 def test_the_model_of_the_page_returns_the_column_of_the_review_score(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     score = run(SCORE)["DOUBT"]
