@@ -292,6 +292,11 @@ _TITLES = {
     "mean_delta": "Mean δ",
     "recalibration_intercept": "recalibration, intercept",
     "recalibration_slope": "recalibration, slope",
+    "score_psi": "Score PSI, trailing",
+    "score_psi_fixed": "Score PSI, fixed",
+    "uncertainty_psi": "Uncertainty PSI, trailing",
+    "language_jensen_shannon": "Language Jensen–Shannon",
+    "cbpe_accuracy": "CBPE accuracy",
 }
 
 
@@ -311,8 +316,8 @@ def keys(figures: Iterable[Figure] = FIGURES.values(), **facts: object) -> tuple
 def title_of(key: str) -> str:
     """Return the display name of a figure; of one without an entry, from its name.
 
-    >>> title_of("oc_auroc"), title_of("queue_age")
-    ('OC-AUROC', 'Queue age')
+    >>> title_of("oc_auroc"), title_of("score_psi"), title_of("queue_age")
+    ('OC-AUROC', 'Score PSI, trailing', 'Queue age')
     """
     if key in FIGURES:
         return FIGURES[key].title
