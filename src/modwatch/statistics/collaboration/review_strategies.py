@@ -281,26 +281,6 @@ def score_columns() -> tuple[str, ...]:
     return tuple(dict.fromkeys(needed))
 
 
-def table() -> str:
-    """Return the review scores of Modwatch as a table in Markdown: that of docs/metrics.md."""
-    rows = [("strategy", "score", "serves", "columns", "ties"), ("---",) * 5]
-    for score in REVIEW_SCORES.values():
-        needed = ", ".join(f"`{name}`" for name in score.needs) or "–"
-        ties = f"`{score.ties}`" if score.ties else "chance"
-        rows.append((f"`{score.name}`", score.meaning, score.serves, needed, ties))
-    return markdown_rows(rows)
-
-
-def markdown_rows(rows: Sequence[Sequence[str]]) -> str:
-    r"""Return the rows of a table in Markdown.
-
-    >>> markdown_rows([("a", "|b|")])
-    '| a | \\|b\\| |'
-    """
-    escaped = ((cell.replace("|", r"\|") for cell in row) for row in rows)
-    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
-
-
 def available(columns: Sequence[str]) -> tuple[str, ...]:
     """Return the strategies whose review scores need no other columns of the model than these.
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.collaboration.review_strategies import markdown_rows
 
 if TYPE_CHECKING:
     from modwatch.statistics.live.estimator import Estimator, MetricEstimate
@@ -322,17 +321,3 @@ def title_of(key: str) -> str:
     if key in FIGURES:
         return FIGURES[key].title
     return _TITLES.get(key, key.replace("_", " ").capitalize())
-
-
-def table() -> str:
-    """Return the figures as a table in Markdown: that of docs/metrics.md."""
-    heads = ("figure", "key in MLflow", "range", "better", "meaning")
-    rows = [heads, tuple("---" for _ in heads)]
-    for figure in FIGURES.values():
-        low, high = (f"{end:g}".replace("inf", "∞") for end in figure.range)
-        names = ", ".join(
-            f"`{group}/{figure.key}`"
-            for group in (figure.group, *(("single_day",) if figure.of_day else ()))
-        )
-        rows.append((figure.title, names, f"{low} to {high}", figure.better or "–", figure.meaning))
-    return markdown_rows(rows)
