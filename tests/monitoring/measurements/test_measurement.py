@@ -13,6 +13,7 @@ from modwatch.pipeline.daily import plan_labels
 from modwatch.review.people.accounts import create_moderator
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.queue.deciding import decide
+from modwatch.review.queue.items import content_of
 from modwatch.review.queue.leases import lease
 from modwatch.routing import RoutingPolicy
 
@@ -46,14 +47,8 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
     home.run(*FROM_THE_QUEUE[:3])
     with open_resources(home.settings) as resources:
         monday = resources.lake.table("comments", MONDAY).to_pylist()
-        looks = ("text", "parent_text", "language", "platform")
         panel = [
-            GoldComment(
-                comment_id=f"g{k}",
-                label=k % 2,
-                source="panel",
-                **{name: row[name] for name in looks},
-            )
+            GoldComment(label=k % 2, source="panel", **content_of({**row, "comment_id": f"g{k}"}))
             for k, row in enumerate(monday)
         ]
         add_gold(resources.database, panel)

@@ -17,25 +17,11 @@ from modwatch.common.mlflow_client import (
     runs_tagged,
     view_url,
 )
-from modwatch.monitoring.publishing.days import HEADINGS
 
 #: The name of the saved view.
 VIEW = "days"
 
 _TAG = f"mlflow.sharedViewState.{VIEW}"
-
-#: Tags of a day's run that are columns, from left to right, and their widths in pixels. The first
-#: four are seen at 1440 pixels, next to the assistant that MLflow opens once on a local server.
-_COLUMNS = {
-    "status": 157,
-    "alerts": 140,
-    **dict.fromkeys(HEADINGS, 130),
-    "comments": 85,
-    "labels": 105,
-    "checks": 80,
-    "drift": 70,
-    "window": 105,
-}
 
 #: MLflow always shows when a run was created, here the day itself, and the sign of its status: as
 #: wide as the sign.
@@ -79,8 +65,29 @@ def days_address(tracking_uri: str) -> str:
         return public_url(tracking_uri)
 
 
+def _columns() -> dict[str, int]:
+    """Return the tags of a day's run that are columns, left to right, and their widths in pixels.
+
+    The first four are seen at 1440 pixels, next to the assistant that MLflow opens once on a local
+    server.
+    """
+    # Not imported with the module, which `modwatch status` imports: it takes a second.
+    from modwatch.monitoring.publishing.days import HEADINGS  # noqa: PLC0415
+
+    return {
+        "status": 157,
+        "alerts": 140,
+        **dict.fromkeys(HEADINGS, 130),
+        "comments": 85,
+        "labels": 105,
+        "checks": 80,
+        "drift": 70,
+        "window": 105,
+    }
+
+
 def _state() -> dict[str, Any]:
-    columns = {f"tags.`{name}`": width for name, width in _COLUMNS.items()}
+    columns = {f"tags.`{name}`": width for name, width in _columns().items()}
     shown = {"attributes.`Run Name`": 130, **columns, _CREATED: 46}
     return {
         "searchFilter": "tags.kind = 'day'",
