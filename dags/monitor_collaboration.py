@@ -20,8 +20,8 @@ cleared and run again at any time.
 | `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
 | `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
 | `follow_up` | routed comments, labels, the queue | `follow_ups`; their order in the queue |
-| `measure` | scores, design, labels, follow-ups | `measurements`; for the window \
-`window_measurements`, `label_counts`, `reliability`, `assumption_checks` |
+| `measure` | scores, design, labels, follow-ups | `estimates` of the day and the window, \
+`label_counts`; for the window `reliability`, `assumption_checks` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `compare_groups` | comments, scores, design, labels | `comment_groups` |
 | `detect_drift` | `profiles`, `model_references`, `comments`, `scores`, the queue | `drift`, \

@@ -15,6 +15,7 @@ import httpx
 import psutil
 import pytest
 from daily_job import COMMUNITY, MARK, MONDAY, TUESDAY, DailyJob, write_day
+from estimates import read_estimates
 from mlflow import MlflowClient
 from sqlalchemy import text
 
@@ -120,8 +121,8 @@ def test_one_comment_from_source_to_metric(job):
         labeller = dict(zip(names, people, strict=True))[label["moderator"]]
         assert label["label"] == labeller.label(comment_id, comment["label"])
 
-        measured = lake.table("measurements", MONDAY).to_pandas()
-        assert set(measured["labels_digest"]) == {tables.labels_digest(lake, MONDAY)}
+        measured = read_estimates(lake, MONDAY)
+        assert set(measured["digest"]) == {tables.labels_digest(lake, MONDAY)}
         together = measured[
             (measured["metric"] == "oc_accuracy")
             & (measured["strategy"] == resources.settings.strategy)

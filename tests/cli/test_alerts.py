@@ -3,13 +3,11 @@
 import datetime
 import re
 
-import pyarrow as pa
 import pytest
-from own_labels import own
+from estimates import put_estimates
 
 from modwatch.cli.main import main
 from modwatch.common.errors import IncidentError
-from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.actions import check_silence
 from modwatch.pipeline import daily
@@ -22,26 +20,22 @@ LAST = FIRST + datetime.timedelta(days=22)
 TITLE = "The model's accuracy fell from 0.960 to 0.700"
 
 
+def accuracy(value: float, **ends: float) -> dict[str, object]:
+    return {"metric": "accuracy", "value": value, **ends, "n": 200, "status": "ok"}
+
+
 @pytest.fixture
 def home(install, monkeypatch):
     """An installation whose accuracy fell on its 21st day."""
     made = install()
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)
-    blank = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
-    needed = {
-        measurement.name: blank.get(measurement.type)
-        for measurement in MEASUREMENTS
-        if not measurement.nullable
-    }
     with open_resources() as resources:
         for number in range(23):
             value = 0.96 if number < 20 else 0.7
             ends = {"low": value - 0.05, "high": min(value + 0.04, 1.0)}
             day = FIRST + datetime.timedelta(days=number)
-            row = own({**needed, "dt": day, "metric": "accuracy", "value": value, **ends, "n": 200})
-            rows = pa.RecordBatch.from_pylist([{**row, "status": "ok"}], schema=MEASUREMENTS)
-            resources.lake.replace("measurements", day, [rows])
+            put_estimates(resources.lake, day, accuracy(value, **ends))
         daily.raise_alerts(resources, LAST)
     return made
 
@@ -98,13 +92,9 @@ def test_lists_end_at_a_limit_and_count_the_rest(home, capsys):
 
 def test_the_list_says_what_the_newest_day_says_and_what_was_reported_at_first(home, capsys):
     with open_resources() as resources:
-        rows = resources.lake.table("measurements", LAST).to_pylist()
         for number in range(1, 9):
             day = LAST + datetime.timedelta(days=number)
-            ends = {"value": 0.8, "low": 0.75, "high": 0.84}
-            moved = [own({**row, "dt": day, **ends}) for row in rows]
-            batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
-            resources.lake.replace("measurements", day, [batch])
+            put_estimates(resources.lake, day, accuracy(0.8, low=0.75, high=0.84))
             daily.raise_alerts(resources, day)
     assert run(capsys, "list")[1] == (
         "1 quality: [critical] The model's accuracy fell from 0.960 to 0.772, since 2026-03-21; "
@@ -157,8 +147,5 @@ def test_the_status_says_whether_the_due_day_is_measured(home, capsys):
     assert out.endswith("is not measured; the last measured day: 2026-03-23\n")
     yesterday = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=1)
     with open_resources() as resources:
-        rows = resources.lake.table("measurements", LAST).to_pylist()
-        moved = [{**row, "dt": yesterday} for row in rows]
-        batch = pa.RecordBatch.from_pylist(moved, schema=MEASUREMENTS)
-        resources.lake.replace("measurements", yesterday, [batch])
+        put_estimates(resources.lake, yesterday, accuracy(0.7, low=0.65, high=0.74))
     assert run(capsys, "check-heartbeat", "--by", "0") == (0, f"{yesterday} is measured\n", "")

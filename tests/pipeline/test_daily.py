@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from databases import empty
+from estimates import read_estimates
 
 from installation import (
     FROM_THE_QUEUE,
@@ -109,7 +110,7 @@ def test_nothing_is_lost_between_steps(install):
     for day in DAYS:
         installed.run(*FROM_THE_QUEUE, day=day)
     assert _counted(installed, "labels") == _counted(installed, "routed")
-    assert all(_counted(installed, "measurements"))
+    assert all(_counted(installed, "estimates"))
     names = [line.split("'")[1] for line in published(installed.settings.mlflow_url)]
     days, timelines = names[:2], names[2:]
     assert days == [MONDAY.isoformat(), TUESDAY.isoformat()]
@@ -240,10 +241,10 @@ def test_late_labels_are_measured_with_the_settings_that_their_day_was_routed_wi
     home = home.but(review_fraction=0.25, strategy="uncertainty")
     home.run("collect_labels", "measure")
     with open_resources(home.settings) as resources:
-        for table in ("measurements", "window_measurements"):
-            rows = resources.lake.table(table, MONDAY).to_pandas()
+        for window in (False, True):
+            rows = read_estimates(resources.lake, MONDAY, window=window)
             as_routed = rows[(rows["strategy"] == "hybrid") & (rows["alpha"] == 0.3)]
-            assert "oc_accuracy" in set(as_routed["metric"]), table
+            assert "oc_accuracy" in set(as_routed["metric"]), window
 
 
 @pytest.mark.parametrize("strategy", ["cost", "mutual_information", "expected_error"])
@@ -261,7 +262,7 @@ def test_a_day_is_routed_and_measured_by_its_strategy(routed, strategy):
         expected = review_scores(scores.prob, strategy, threshold=threshold, **options)
         top = sent[sent["stratum"] == 0]["review_score"]
         assert np.sort(top) == pytest.approx(np.sort(expected)[-len(top) :])
-        rows = lake.table("measurements", MONDAY).to_pandas()
+        rows = read_estimates(lake, MONDAY)
         found = rows[(rows["strategy"] == strategy) & (rows["metric"] == "remaining_cost")]
         assert (found["status"] == "ok").all()
         grouped = grouped_day(lake, MONDAY, scores, policy)  # its strata are those of the design
@@ -307,12 +308,12 @@ def test_windows_are_measured_once_their_labels_are_in(routed):
     home = routed(TUESDAY)
     home.run("collect_labels", "measure", day=TUESDAY)
     with open_resources(home.settings) as resources:
-        assert not table_rows(resources.lake, "window_measurements")
+        assert read_estimates(resources.lake, TUESDAY, window=True).empty
     review(home)
     home.run("collect_labels", "measure", day=TUESDAY)
     with open_resources(home.settings) as resources:
-        monday, both = (resources.lake.table("window_measurements", d).to_pandas() for d in DAYS)
-        alone = [resources.lake.table("measurements", day).to_pandas() for day in DAYS]
+        monday, both = (read_estimates(resources.lake, day, window=True) for day in DAYS)
+        alone = [read_estimates(resources.lake, day) for day in DAYS]
     compared = {name for name, score in REVIEW_SCORES.items() if score.compared}
     assert set(both["strategy"].dropna()) == compared
     assert _labels(monday) == _labels(alone[0])
@@ -324,7 +325,7 @@ def test_windows_are_measured_once_their_labels_are_in(routed):
 
 def _windows(home: Installation) -> list[str]:
     with open_resources(home.settings) as resources:
-        return table_rows(resources.lake, "window_measurements")
+        return table_rows(resources.lake, "estimates")
 
 
 def _labels(table: pd.DataFrame) -> int:
@@ -344,7 +345,7 @@ def test_confirmations_are_labelled_by_others_and_enter_no_label(routed):
     with open_resources(home.settings) as resources:
         assert table_rows(resources.lake, "labels") == before
         given = resources.lake.table("confirmations", MONDAY).to_pandas()
-        measured = resources.lake.table("measurements", MONDAY).to_pandas().set_index("metric")
+        measured = read_estimates(resources.lake, MONDAY).set_index("metric")
     assert len(given) == confirmed
     assert given["label"].tolist() == given["first_label"].tolist()
     assert measured.loc["overturned", ["n", "value"]].tolist() == [confirmed, 0]

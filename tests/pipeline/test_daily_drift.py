@@ -5,15 +5,14 @@ import math
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from estimates import put_estimates
 from lake_days import put_comments, put_profile, put_scores
 from sqlalchemy import text
 
 from installation import MONDAY, table_rows
 from modwatch.data.lake.day_scores import ORIGIN, model_origin
-from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.data.validation.profiles import profile_rows
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.models.reference import INVENTED, from_json, held_out_profile, to_json
@@ -143,11 +142,7 @@ def test_where_scores_contradict_their_calibration_no_performance_is_expected(
 @pytest.mark.parametrize(("low", "status"), [(0.02, "ok"), (0.12, "insufficient"), (None, "ok")])
 def test_where_labels_contradict_the_calibration_no_performance_is_expected(resources, low, status):
     put_day(resources, TODAY)
-    measured = {"dt": TODAY, "metric": "ece", "low": low, "status": "ok", "reason": ""}
-    names = {field.name for field in MEASUREMENTS if not field.nullable} - measured.keys()
-    plain = {name: "" if pa.types.is_string(MEASUREMENTS.field(name).type) else 1 for name in names}
-    row = pa.RecordBatch.from_pylist([plain | measured], schema=MEASUREMENTS)
-    resources.lake.replace("window_measurements", TODAY, [row])
+    put_estimates(resources.lake, TODAY, {"metric": "ece", "low": low, "status": "ok"}, window=True)
     assert drift(resources).loc["cbpe_accuracy prob", "status"] == status
 
 

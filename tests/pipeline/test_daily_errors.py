@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from estimates import read_estimates
 from mlflow import MlflowClient
 
 from installation import MONDAY, TO_THE_QUEUE, known_labels
@@ -93,7 +94,7 @@ def day(resources):
 @pytest.fixture
 def headline(resources):
     """The estimates of the window as deployed, by metric."""
-    return deployed(resources.lake.table("window_measurements", MONDAY).to_pandas())
+    return deployed(read_estimates(resources.lake, MONDAY, window=True))
 
 
 def deployed(table: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from estimates import read_estimates
 from feed import MARK, good, quarantined, refused, write_json
 from mlflow import MlflowClient
 
@@ -138,7 +139,7 @@ def test_where_all_is_reviewed_the_figures_are_those_of_the_decisions(home):
         "auroc": 1.0,  # every toxic comment has a higher score than every other
     }
     with open_resources(installed.settings) as resources:
-        table = resources.lake.table("measurements", MONDAY).to_pandas()
+        table = read_estimates(resources.lake, MONDAY)
         drift = resources.lake.table("drift", MONDAY).to_pandas().set_index("metric")
         groups = resources.lake.table("comment_groups", MONDAY).to_pandas()
         assert daily.compare_groups(resources, MONDAY) == len(set(groups["group"]))

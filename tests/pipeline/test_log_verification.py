@@ -1,15 +1,14 @@
 """The daily verification of the decision log, up to the alert."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 
-import pyarrow as pa
 import pytest
 from databases import as_owner, unguarded
+from estimates import put_estimates
 from sqlalchemy import text
 
 from installation import MONDAY, Installation
 from modwatch.common.errors import DatabaseError
-from modwatch.data.lake.schemas import MEASUREMENTS
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.review.database import now
@@ -79,23 +78,13 @@ def test_a_verification_that_was_killed_is_alerted_of(install):
     with open_resources(home.settings) as resources:
         lake, wednesday = resources.lake, TUESDAY + timedelta(days=1)
         for day in (MONDAY, TUESDAY, wednesday):
-            lake.replace("measurements", day, [measurement(day)])
+            put_estimates(lake, day, {"metric": "accuracy"})
         found = {
             value.day: value.value
             for value in metric_values(lake, resources.checks, MONDAY, wednesday)
             if value.metric == "log_unverified"
         }
     assert found == {MONDAY: 0.0, TUESDAY: 1.0}
-
-
-def measurement(day: date) -> pa.RecordBatch:
-    row = {
-        field.name: {"string": "", "double": 0.0, "int64": 0, "date32[day]": day}.get(
-            str(field.type)
-        )
-        for field in MEASUREMENTS
-    }
-    return pa.RecordBatch.from_pylist([row], schema=MEASUREMENTS)
 
 
 @pytest.mark.parametrize(("apart", "alerts"), [(30, []), (3600, [("clocks_differ", "warning")])])

@@ -155,7 +155,7 @@ def accept(
         incident,
         person=by,
         note=note,
-        measured=resources.lake.days("measurements"),
+        measured=resources.lake.days("estimates"),
         level_since=level_since,
     )
     deliver(resources.database, resources.alert_channels)

@@ -67,14 +67,14 @@ def _days(resources: Resources, data: DemoData) -> str:
 
 
 def _day(resources: Resources, day: datetime.date) -> list[str]:
-    measured = resources.lake.table("measurements", day).to_pandas()
+    measured = _estimates(resources, day, window=False)
     truth = _measured(resources, [_truth(resources, day)])
     return [day.isoformat(), *_counts(resources, [day]), *_cells(measured, truth, resources)]
 
 
 def _all_days(resources: Resources, days: Sequence[datetime.date]) -> list[list[str]]:
     """Return the cells of all days together, and those that take every first label as true."""
-    window = resources.lake.table("window_measurements", days[-1]).to_pandas()
+    window = _estimates(resources, days[-1], window=True)
     lake, policy = resources.lake, resources.policy
     routed = (day for day in days if lake.count("routing_design", day))
     labelled = (labelled_day(lake, day, day_scores(lake, day), policy) for day in routed)
@@ -84,6 +84,11 @@ def _all_days(resources: Resources, days: Sequence[datetime.date]) -> list[list[
         ["all days", *_counts(resources, days), *_cells(window, truth, resources)],
         ["… uncorrected", "", "", "", *_cells(plain, truth, resources)],
     ]
+
+
+def _estimates(resources: Resources, day: datetime.date, *, window: bool) -> pd.DataFrame:
+    rows = resources.lake.table("estimates", day, window=window, design=False)
+    return pd.DataFrame(rows.to_pandas())
 
 
 def _counts(resources: Resources, days: Sequence[datetime.date]) -> list[str]:
@@ -153,10 +158,8 @@ def _legend(resources: Resources) -> str:
 
 def _error_rates(resources: Resources) -> str:
     """Return the moderators' error rates as estimated from the confirmations."""
-    window = resources.lake.table(
-        "window_measurements", resources.lake.days("window_measurements")[-1]
-    )
-    rows = {row["metric"]: row for row in window.to_pylist()}
+    window = _estimates(resources, resources.lake.days("estimates")[-1], window=True)
+    rows = {row["metric"]: row for row in window.to_dict("records")}
     names = {"false positives": "annotator_false_positive_rate"}
     names["false negatives"] = "annotator_false_negative_rate"
     if not all(metric in rows for metric in names.values()):

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
+from estimates import put_estimates
 from lake_days import batch, put_comments, put_scores
 from small_audits import label_everything, plan_audit
 
 from installation import MONDAY, TUESDAY
 from modwatch.audits.request import AuditRequest
-from modwatch.data.lake.schemas import LABELS, MEASUREMENTS
+from modwatch.data.lake.schemas import LABELS
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.settings import Settings
 from modwatch_lab.demo import summary
@@ -77,8 +77,7 @@ def put_window(
 ) -> None:
     """Put the estimates `WINDOW` of a window, and `more`: by metric, value, low and high; n."""
     ends = ("value", "low", "high")
-    of_all = {"dt": day, "status": "ok", "reason": "", "effective_n": 40.0, "labels_digest": ""}
-    of_all |= {"n": 40}
+    of_all = {"status": "ok", "effective_n": 40.0, "n": 40}
     deployed = {
         "strategy": resources.settings.strategy,
         "alpha": resources.settings.review_fraction,
@@ -92,8 +91,7 @@ def put_window(
     ]
     for metric, (values, n) in more.items():
         rows.append({"metric": metric, "n": n, **dict(zip(ends, values, strict=True))})
-    made = pa.RecordBatch.from_pylist([of_all | row for row in rows], schema=MEASUREMENTS)
-    resources.lake.replace("window_measurements", day, [made])
+    put_estimates(resources.lake, day, *(of_all | row for row in rows), window=True)
 
 
 def test_all_days_stand_corrected_and_uncorrected_next_to_the_truth(small_home):

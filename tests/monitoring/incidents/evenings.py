@@ -1,14 +1,12 @@
 """Days of figures in a lake, evaluated evening by evening, and what receivers got of it."""
 
 import datetime
-from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
-from own_labels import own
+from estimates import put_estimates
 from receivers import Webhook
 
-from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.data.lake.schemas import DRIFT
 from modwatch.installation.resources import Resources
 from modwatch.monitoring.incidents.delivery import deliver
 from modwatch.pipeline import daily
@@ -55,13 +53,10 @@ def put(resources: Resources, number: int, value: float | None, feature: str = "
 def measure(resources: Resources, number: int, accuracy: float) -> None:
     """Keep the accuracy of a day."""
     row = {
-        "dt": day(number), "metric": "accuracy", "value": accuracy, "low": accuracy - 0.03,
+        "metric": "accuracy", "value": accuracy, "low": accuracy - 0.03,
         "high": min(accuracy + 0.03, 1.0), "n": 200, "status": "ok",
     }  # fmt: skip
-    blank: Mapping[Any, Any] = {pa.string(): "", pa.int64(): 0, pa.float64(): 0.0}
-    needed = {field.name: blank.get(field.type) for field in MEASUREMENTS if not field.nullable}
-    rows = pa.RecordBatch.from_pylist([own({**needed, **row})], schema=MEASUREMENTS)
-    resources.lake.replace("measurements", day(number), [rows])
+    put_estimates(resources.lake, day(number), row)
 
 
 def judge(resources: Resources, number: int) -> tuple[int, int]:

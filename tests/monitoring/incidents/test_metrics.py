@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from own_labels import own
+from estimates import put_estimates
 
 from modwatch.data.lake.schemas import TABLES
 from modwatch.data.validation.result import RuleResult, ValidationResult
@@ -40,22 +40,20 @@ def put(
 def estimate(metric: str, value: float | None = 0.9, **fields: Any) -> dict[str, Any]:
     ends = {"low": value and value - 0.1, "high": value and value + 0.05}
     status = "insufficient" if value is None else "ok"
-    row = own({"metric": metric, "value": value, **ends})
-    return {**row, "n": 40, "status": status, **fields}
+    return {"metric": metric, "value": value, **ends, "n": 40, "status": status, **fields}
 
 
 def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(resources):
     for day, strategy, alpha in ((MONDAY, "uncertainty", 0.1), (TUESDAY, "toxicity", 0.3)):
         put(resources, "routing_design", {"strategy": strategy, "review_fraction": alpha}, day=day)
-        put(
-            resources,
-            "measurements",
+        put_estimates(
+            resources.lake,
+            day,
             estimate("accuracy"),
             estimate("oc_accuracy", 0.91, strategy="uncertainty", alpha=0.1),
             estimate("oc_accuracy", 0.92, strategy="uncertainty", alpha=0.3),
             estimate("oc_accuracy", 0.93, strategy="toxicity", alpha=0.1),
             estimate("oc_accuracy", 0.94, strategy="toxicity", alpha=0.1 + 0.2),  # no 0.3 exactly
-            day=day,
         )
     found = [
         (value.day, value.metric, value.value)
@@ -70,7 +68,7 @@ def test_estimates_are_those_of_the_strategy_and_fraction_of_their_day(resources
 
 
 def test_the_window_has_names_of_its_own(resources):
-    put(resources, "window_measurements", estimate("accuracy", None))
+    put_estimates(resources.lake, MONDAY, estimate("accuracy", None), window=True)
     known = {"day": MONDAY, "metric": "window_accuracy", "value": None, "n": 40}
     assert metric_values(resources.lake, resources.checks, MONDAY, MONDAY) == [
         MetricValue(**known, effective_n=0.0, status="insufficient")
@@ -118,11 +116,8 @@ def test_dependent_confirmations_are_watched_by_kind(resources):
 
 
 def test_a_number_that_is_none_is_none(resources):
-    put(
-        resources,
-        "measurements",
-        {**estimate("accuracy"), "sampled": math.nan, "sampled_low": -math.inf},
-    )
+    numbers = {"value": math.nan, "low": -math.inf}
+    put_estimates(resources.lake, MONDAY, {**estimate("accuracy"), **numbers})
     [found] = metric_values(resources.lake, resources.checks, MONDAY, MONDAY)
     assert (found.value, found.low) == (None, None)
 

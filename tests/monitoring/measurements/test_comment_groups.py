@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from estimates import read_estimates
 from mlflow import MlflowClient
 
 from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, review
@@ -209,8 +210,8 @@ def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(ho
 
     # With two platforms the what-if table has a row by prediction sets.
     with open_resources(home.settings) as resources:
-        window = resources.lake.table("window_measurements", MONDAY).to_pandas()
-        alone = resources.lake.table("measurements", MONDAY).to_pandas()
+        window = read_estimates(resources.lake, MONDAY, window=True)
+        alone = read_estimates(resources.lake, MONDAY)
     assert "conformal" not in set(alone["strategy"])
     table = pd.read_csv(client.download_artifacts(day.info.run_id, "tables/what_if.csv"))
     rows = table[table["strategy"] == "conformal"].set_index("alpha")

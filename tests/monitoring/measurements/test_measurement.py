@@ -3,6 +3,7 @@
 import pandas as pd
 import pyarrow as pa
 import pytest
+from estimates import read_estimates
 
 from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, copy_home, known_labels, review
 from modwatch.data.lake.delta import Lake
@@ -106,6 +107,6 @@ def answer(at, gold):
 def rates(home, day):
     """Return the estimated error rates of the window that ends with the day."""
     with open_resources(home.settings) as resources:
-        table = resources.lake.table("window_measurements", day).to_pandas().set_index("metric")
+        table = read_estimates(resources.lake, day, window=True).set_index("metric")
     names = ["annotator_false_positive_rate", "annotator_false_negative_rate"]
     return table.loc[names, "value"].to_dict()

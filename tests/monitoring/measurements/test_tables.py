@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from estimates import put_estimates
 from lake_days import batch as batch_of
 
 from modwatch.common.errors import RoutingOutdatedError
@@ -14,7 +15,6 @@ from modwatch.data.lake.schemas import (
     COMMENTS,
     CONFIRMATIONS,
     LABELS,
-    MEASUREMENTS,
     ROUTED,
     ROUTING_DESIGN,
     SCORES,
@@ -22,7 +22,7 @@ from modwatch.data.lake.schemas import (
 from modwatch.monitoring.measurements import tables
 from modwatch.routing import routed as routing_rows
 from modwatch.routing.design import RoutingPolicy, design_routing
-from modwatch.statistics import review_scores
+from modwatch.statistics import fully_labelled, review_scores
 from modwatch.statistics.label_truth import GivenLabels
 from modwatch.statistics.live.measure import measure_days
 from modwatch.statistics.recalibration import Calibration, Recalibration, VarianceCalibration
@@ -339,26 +339,40 @@ def test_a_day_is_unmeasured_until_its_labels_are_measured(lake, scored):
         [tables.labelled_day(lake, DAY, scores, POLICY)], review_fractions=[0.5]
     )
     digest = tables.labels_digest(lake, DAY)
-    rows = tables.measurement_rows(DAY, measured, digest)
-    assert rows.schema == MEASUREMENTS
-    lake.replace("measurements", DAY, [rows])
+    tables.replace_estimates(lake, DAY, (measured, measured), digest)
     assert tables.measured_digest(lake, DAY) == digest
     assert not tables.is_unmeasured(lake, DAY)
     label(lake, dict.fromkeys(routed[1:], 1))
     assert tables.is_unmeasured(lake, DAY)
 
 
-def test_what_is_insufficient_is_null_in_the_table():
+def test_what_is_insufficient_is_null_in_the_table(lake):
     measured = pd.DataFrame(
         {
             "metric": ["accuracy"], "strategy": [None], "alpha": [pd.NA], "value": [pd.NA],
             "low": [pd.NA], "high": [pd.NA], "n": [0], "effective_n": [0.0],
             "status": ["insufficient"], "reason": ["no label"],
-            "sampled": [pd.NA], "sampled_low": [pd.NA], "sampled_high": [pd.NA],
         }
     ).astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))  # fmt: skip
-    (row,) = tables.measurement_rows(DAY, measured, "digest").to_pylist()
-    assert [row[name] for name in ("strategy", "alpha", "value", "low", "high")] == [None] * 5
+    tables.replace_estimates(lake, DAY, (measured, measured), "digest")
+    for row in lake.table("estimates", DAY).to_pylist():
+        assert [row[name] for name in ("strategy", "alpha", "value", "low", "high")] == [None] * 5
+
+
+def test_estimates_of_a_day_and_of_its_window_are_replaced_apart(lake):
+    made = measure_days([fully_labelled([1, 0], [0.9, 0.6])], review_fractions=[0.5])
+    other = made.assign(n=7)
+    tables.replace_estimates(lake, DAY, (made, other), "day")
+    tables.replace_estimates(lake, DAY, (made, other), "window", window=True)
+    tables.replace_estimates(lake, DAY, (made, other), "again")
+    rows = lake.table("estimates", DAY).to_pandas()
+    assert rows.groupby(["window", "design"]).size().tolist() == [len(made)] * 4
+    assert set(rows.loc[rows["design"], "n"]) == {7}
+    assert tables.measured_digest(lake, DAY) == "again"
+    assert tables.measured_digest(lake, DAY, window=True) == "window"
+    lake.replace("estimates", DAY, [], window=True)
+    assert tables.measured_digest(lake, DAY, window=True) is None
+    assert tables.measured_digest(lake, DAY) == "again"
 
 
 def test_labels_come_back_as_history_of_the_same_model_without_comments(lake):
@@ -408,9 +422,8 @@ def windows_with(lake: Lake, *days: tuple[datetime.date, str, float | None]) -> 
         lake.replace("routing_design", day, [rows])
         names = ["accuracy", *(tables.RECALIBRATION if slope else ())]
         values = [0.9, -1.0, slope][: len(names)]
-        about = {"n": 9, "effective_n": 9.0, "status": "ok", "reason": "", "labels_digest": "d"}
-        rows = batch(MEASUREMENTS, dt=day, metric=names, value=values, **about)
-        lake.replace("window_measurements", day, [rows])
+        found = ({"metric": name, "value": at} for name, at in zip(names, values, strict=True))
+        put_estimates(lake, day, *found, window=True)
 
 
 def test_the_newest_window_of_the_model_before_a_day_recalibrates_it(lake):

@@ -4,6 +4,7 @@ import datetime
 
 import pyarrow as pa
 import pytest
+from estimates import put_estimates
 
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.schemas import TABLES
@@ -48,7 +49,7 @@ def measured(
     write(lake, "routing_design", day, [{"model_version": model}])
     write(lake, "routed", day, routed)
     write(lake, "labels", day, [{"comment_id": f"{n}", "seconds": seconds} for n in labelled])
-    write(lake, "measurements", day, [{"labels_digest": digest}])
+    put_estimates(lake, day, {"digest": digest})
 
 
 def window(lake: Lake, span: list[datetime.date] = DAYS) -> Window:

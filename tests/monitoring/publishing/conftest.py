@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.data.lake.schemas import DRIFT, ESTIMATES
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
 from modwatch.statistics.collaboration.what_if import what_if_table
@@ -28,12 +28,14 @@ def full_tables():
     """Make the tables of a day with all that there can be: `full_tables(day, shift=0.0)`."""
 
     def make(day: date, shift: float = 0.0) -> DayTables:
-        window = made_up_measurements(day, 0.01 + shift)
+        window = made_up_estimates(day, 0.01 + shift).assign(window=True)
         return DayTables(
-            measurements=made_up_measurements(day, shift),
+            estimates=made_up_estimates(day, shift),
             window=window,
-            day_before=made_up_measurements(day - timedelta(days=1)),
-            window_before=made_up_measurements(day - timedelta(days=1), 0.01),
+            own=made_up_estimates(day, shift).assign(design=True),
+            window_own=window.assign(design=True),
+            own_before=made_up_estimates(day - timedelta(days=1)),
+            window_before=made_up_estimates(day - timedelta(days=1), 0.01),
             drift=made_up_drift(day, 4),
             what_if=what_if_table(
                 window,
@@ -75,12 +77,12 @@ def pictures():
 
 @pytest.fixture
 def measure():
-    """Make the measurements of a day: `measure(day, shift=0.0)`."""
-    return made_up_measurements
+    """Make the estimates of a day: `measure(day, shift=0.0)`."""
+    return made_up_estimates
 
 
-def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
-    """Return made-up measurements; OC-AUPRC by toxicity at the smallest α is insufficient."""
+def made_up_estimates(day: date, shift: float = 0.0) -> pd.DataFrame:
+    """Return made-up estimates; OC-AUPRC by toxicity at the smallest α is insufficient."""
     alone = {
         "accuracy": 0.95,
         "auroc": 0.82,
@@ -113,7 +115,7 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
                 rows.append(_row(day, metric, strategy, alpha, value))
     for metric, value in people.items():
         rows.append(_row(day, metric, None, None, max(value + shift, 0.0)) | {"n": 164})
-    table = pd.DataFrame(rows, columns=MEASUREMENTS.names)
+    table = pd.DataFrame(rows, columns=ESTIMATES.names)
     absent = (
         (table["metric"] == "oc_auprc")
         & (table["strategy"] == "toxicity")
@@ -121,9 +123,7 @@ def made_up_measurements(day: date, shift: float = 0.0) -> pd.DataFrame:
     )
     table.loc[absent, ["value", "low", "high"]] = np.nan
     table.loc[absent, ["status", "reason"]] = ["insufficient", "no labelled positive"]
-    return table.assign(
-        sampled=table["value"], sampled_low=table["low"], sampled_high=table["high"]
-    )
+    return table
 
 
 def _row(
@@ -131,6 +131,8 @@ def _row(
 ) -> dict[str, object]:
     return {
         "dt": day,
+        "window": False,
+        "design": False,
         "metric": metric,
         "strategy": strategy,
         "alpha": alpha,
@@ -141,7 +143,7 @@ def _row(
         "effective_n": 21.5,
         "status": "ok",
         "reason": "",
-        "labels_digest": "5f2c",
+        "digest": "5f2c",
     }
 
 

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from own_labels import own
 
 from modwatch.data.lake.schemas import DRIFT
 from modwatch.monitoring.publishing.changes import (
@@ -35,13 +34,13 @@ FACTS = Day(
 
 
 def changes(now, before, *, among):
-    tables = DayTables(measurements=now, day_before=before)
+    tables = DayTables(estimates=now, own=now, own_before=before)
     estimates = deployed_estimates(tables, FACTS)
-    return changes_of(estimates.own, estimates.day_before, among=among)
+    return changes_of(estimates.own, estimates.own_before, among=among)
 
 
 def table(metric="accuracy", value=0.9, half=0.02, n=100, status="ok", strategy=None, alpha=None):
-    row = own({"metric": metric, "value": value, "low": value - half, "high": value + half})
+    row = {"metric": metric, "value": value, "low": value - half, "high": value + half}
     return pd.DataFrame([row | {"n": n, "status": status, "strategy": strategy, "alpha": alpha}])
 
 

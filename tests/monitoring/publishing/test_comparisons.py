@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.publishing.comparisons import (
     collaboration,
     differences,
@@ -67,7 +67,7 @@ def test_the_deployed_fraction_is_always_labelled(measure, facts):
 
 @pytest.mark.filterwarnings("error")
 def test_a_day_without_estimates_says_so(facts, words, draw):
-    nothing = MEASUREMENTS.empty_table().to_pandas()
+    nothing = ESTIMATES.empty_table().to_pandas()
     figure = collaboration(nothing, facts, title="")
     assert words(figure).count("not enough data") == 5 + 1  # five panels and the legend's note
     assert draw(figure)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.incidents.messages.incidents import (
     ActiveAlert,
     most_severe_first,
@@ -35,10 +35,10 @@ def follow_ups(**counts):
 
 def test_a_day_reads_as_in_the_golden_file(full_tables, facts):
     tables = full_tables(DAY)
-    absent = (tables.measurements["metric"] == "review_efficiency") & (
-        tables.measurements["alpha"] == 0.02
+    absent = (tables.estimates["metric"] == "review_efficiency") & (
+        tables.estimates["alpha"] == 0.02
     )
-    tables.measurements.loc[absent, ["status", "reason"]] = ["insufficient", "no label in the top"]
+    tables.estimates.loc[absent, ["status", "reason"]] = ["insufficient", "no label in the top"]
     assert describe_day(tables, facts) + "\n" == (GOLDEN / "day.md").read_text("utf-8")
 
 
@@ -56,7 +56,7 @@ def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
         )
         for name in names
     )
-    tables = dataclasses.replace(full_tables(DAY, -0.2), day_before=full_tables(DAY).measurements)
+    tables = dataclasses.replace(full_tables(DAY, -0.2), own_before=full_tables(DAY).estimates)
     missing = follow_ups(missing_escalated=1, missing_skipped=3, missing_waiting=2,
                          follow_ups=4, follow_ups_answered=3, late_labels=2)  # fmt: skip
     day = dataclasses.replace(facts, alerts=standing, checks="passed", figures=missing)
@@ -65,7 +65,7 @@ def test_a_bad_day_reads_as_in_the_golden_file(full_tables, facts):
 
 
 def test_an_empty_day_reads_as_in_the_golden_file(facts):
-    nothing = DayTables(measurements=MEASUREMENTS.empty_table().to_pandas())
+    nothing = DayTables(estimates=ESTIMATES.empty_table().to_pandas())
     counts = ("comments", "quarantined", "flagged", "routed", "labelled", "pooled_days")
     empty = dataclasses.replace(facts, **dict.fromkeys(counts, 0))
     assert describe_day(nothing, empty, {}) + "\n" == (GOLDEN / "empty_day.md").read_text("utf-8")
@@ -136,19 +136,19 @@ def error_lines(text):
 
 def test_errors_of_the_moderators_are_described_by_the_labels_of_the_day(measure, facts):
     table = measure(DAY).assign(n=1)
-    (line,) = error_lines(describe_day(DayTables(measurements=table), facts))
+    (line,) = error_lines(describe_day(DayTables(estimates=table), facts))
     assert "1 label confirmed by further people, 0 of them overturned" in line
     none = table[table["metric"] != "overturned"].assign(n=0)
-    (line,) = error_lines(describe_day(DayTables(measurements=none), facts))
+    (line,) = error_lines(describe_day(DayTables(estimates=none), facts))
     assert "0 labels confirmed by further people, 0 of them overturned; false-positive" in line
     infallible = table[~table["metric"].str.startswith("annotator")]
-    assert not error_lines(describe_day(DayTables(measurements=infallible), facts))
+    assert not error_lines(describe_day(DayTables(estimates=infallible), facts))
 
 
 def test_it_stays_under_the_length_that_mlflow_takes(measure, facts):
     table = measure(DAY)
     table = table.assign(status="insufficient", reason=[f"{n}" * 60 for n in range(len(table))])
-    assert len(describe_day(DayTables(measurements=table), facts)) < 8000
+    assert len(describe_day(DayTables(estimates=table), facts)) < 8000
 
 
 def active(rule, severity):

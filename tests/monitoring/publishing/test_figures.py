@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.figures import (
     day_figures,
@@ -30,16 +30,16 @@ def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
 
 
 def test_figures_without_data_are_left_out(measure, facts):
-    tables = DayTables(measurements=measure(DAY))
+    tables = DayTables(estimates=measure(DAY))
     assert list(day_figures(tables, facts)) == ["collaboration"]
 
 
 def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
     tables = full_tables(DAY)
-    none = MEASUREMENTS.empty_table().to_pandas()
+    none = ESTIMATES.empty_table().to_pandas()
     unknown = tables.window.assign(status="insufficient")
     bare = DayTables(
-        measurements=none, window=unknown, drift=tables.drift.assign(status="insufficient")
+        estimates=none, window=unknown, drift=tables.drift.assign(status="insufficient")
     )
     figures = day_figures(bare, facts)
     assert list(figures) == ["collaboration", "collaboration_window", "drift", "queue"]

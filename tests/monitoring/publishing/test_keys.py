@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.keys import (
     COUNTED,
@@ -22,7 +22,7 @@ DAY = date(2026, 1, 5)
 
 
 def metrics_of(measurements, facts):
-    return all_metrics(DayTables(measurements=measurements), facts)
+    return all_metrics(DayTables(estimates=measurements), facts)
 
 
 def all_metrics(tables, facts):
@@ -40,9 +40,10 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
     at = (table["strategy"] == "uncertainty") & (table["alpha"] == 0.02)
     row = table[at & (table["metric"] == "oc_accuracy")].iloc[0]
     assert metrics["single_day/oc_accuracy"] == row["value"]
-    ends = intervals_of(DayTables(measurements=table), facts)
+    ends = intervals_of(DayTables(estimates=table), facts)
     assert ends["single_day/oc_accuracy"] == (row["low"], row["high"])
-    figure = key_figures(DayTables(measurements=table), facts)["own_labels/oc_accuracy"]
+    own = DayTables(estimates=table, own=table)
+    figure = key_figures(own, facts)["own_labels/oc_accuracy"]
     assert figure.labels == row["effective_n"]
     assert metrics["single_day/accuracy"] == 0.95
     assert metrics["review/completion"] == 38 / 40
@@ -111,11 +112,11 @@ def test_an_estimate_without_interval_has_a_value_only(measure, facts):
     table.loc[table["metric"] == "accuracy", ["low", "high"]] = np.nan
     metrics = metrics_of(table, facts)
     assert "single_day/accuracy" in metrics
-    assert "single_day/accuracy" not in intervals_of(DayTables(measurements=table), facts)
+    assert "single_day/accuracy" not in intervals_of(DayTables(estimates=table), facts)
 
 
 def test_an_empty_day_has_counts_and_no_shares(facts):
-    nothing = MEASUREMENTS.empty_table().to_pandas()
+    nothing = ESTIMATES.empty_table().to_pandas()
     empty = dataclasses.replace(facts, comments=0, flagged=0, routed=0, labelled=0)
     assert metrics_of(nothing, empty) == {
         "day/alerts": 0.0,

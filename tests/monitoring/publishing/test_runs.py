@@ -9,7 +9,7 @@ import pytest
 
 from modwatch.common.errors import TrackingError
 from modwatch.common.mlflow_client import connect, experiment_id, midnight_ms, runs_tagged
-from modwatch.data.lake.schemas import MEASUREMENTS
+from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day, KeyFigure
@@ -36,7 +36,7 @@ def publish(mlflow_url, experiment, measure, facts):
     """Publish a day: `publish(day, shift=0.0)`, or with tables of its own."""
 
     def publish_made_up(day=DAY, shift=0.0, *, tables=None, page=None, **changes):
-        tables = tables or DayTables(measurements=measure(day, shift))
+        tables = tables or DayTables(estimates=measure(day, shift))
         return publish_day(
             measured(tables, facts, day, **changes),
             tables,
@@ -110,7 +110,7 @@ def test_a_run_says_all_about_its_day(
         *(f"figures/{name}.png" for name in ("scores", "what_if")),
         *(
             f"tables/{name}.{kind}"
-            for name in ("drift", "measurements", "what_if", "window_measurements")
+            for name in ("drift", "estimates", "what_if")
             for kind in ("csv", "json")
         ),
     }
@@ -120,7 +120,7 @@ def test_no_name_from_the_comments_is_a_formula(mlflow_url, publish, measure, tm
     prob = np.linspace(0, 1, 400)
     members = {("platform", name): prob < 0.5 for name in ("=1+1", "fine")}
     groups = compare_scores(prob, prob > 0.7, prob > 0.9, members).assign(dt=DAY, scope="day")
-    run_id = publish(tables=DayTables(measurements=measure(DAY), comment_groups=groups))
+    run_id = publish(tables=DayTables(estimates=measure(DAY), comment_groups=groups))
     with connect(mlflow_url) as client:
         path = client.download_artifacts(run_id, "tables/comment_groups.csv", str(tmp_path))
     table = pd.read_csv(path)
@@ -134,9 +134,10 @@ def test_tables_are_shown_as_they_are(mlflow_url, publish, full_tables, tmp_path
     run_id = publish(tables=tables)
     with connect(mlflow_url) as client:
         folder = client.download_artifacts(run_id, "tables", str(tmp_path))
-    measured = pd.read_csv(f"{folder}/measurements.csv")
-    assert list(measured.columns) == MEASUREMENTS.names
-    pd.testing.assert_series_equal(measured["value"], tables.measurements["value"])
+    measured = pd.read_csv(f"{folder}/estimates.csv")
+    assert list(measured.columns) == ESTIMATES.names
+    of_day = measured[~measured["window"] & ~measured["design"]]
+    pd.testing.assert_series_equal(of_day["value"], tables.estimates["value"])
     drift = pd.read_csv(f"{folder}/drift.csv")
     assert set(drift["dt"]) == {"2026-01-05"}
     assert len(drift) == (tables.drift["dt"] == DAY).sum()
@@ -200,7 +201,7 @@ def test_a_day_is_outdated_without_exactly_one_whole_run_of_its_result(
 
 
 def test_an_empty_day_has_a_run(publish, live):
-    nothing = DayTables(measurements=MEASUREMENTS.empty_table().to_pandas())
+    nothing = DayTables(estimates=ESTIMATES.empty_table().to_pandas())
     publish(tables=nothing, comments=0, flagged=0, routed=0, labelled=0, pooled_days=0)
     [run] = live()
     assert run.data.metrics["day/comments"] == 0
@@ -252,11 +253,11 @@ def test_refused_measurements_leave_the_old_run(
     mlflow_url, experiment, publish, live, measure, facts
 ):
     old = publish(DAY)
-    tables = DayTables(measurements=measure(DAY))
+    tables = DayTables(estimates=measure(DAY))
     with pytest.raises(KeyError):
         publish_day(
             measured(tables, facts),
-            DayTables(measurements=measure(DAY).drop(columns="metric")),
+            DayTables(estimates=measure(DAY).drop(columns="metric")),
             tracking_uri=mlflow_url,
             experiment=experiment,
         )
@@ -264,7 +265,7 @@ def test_refused_measurements_leave_the_old_run(
 
 
 def test_no_server_is_a_tracking_error(free_port, measure, facts):
-    tables, url = DayTables(measurements=measure(DAY)), f"http://127.0.0.1:{free_port}"
+    tables, url = DayTables(estimates=measure(DAY)), f"http://127.0.0.1:{free_port}"
     with pytest.raises(TrackingError, match="MODWATCH_MLFLOW_URL"):
         publish_day(measured(tables, facts), tables, tracking_uri=url)
 

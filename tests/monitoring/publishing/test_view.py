@@ -42,7 +42,7 @@ def test_mlflow_shows_one_row_a_day_with_its_status(
     days = []
     for number, alerts in enumerate([(), (critical,)]):
         day = dataclasses.replace(facts, day=DAY + timedelta(days=number), alerts=alerts)
-        tables = DayTables(measurements=measure(day.day))
+        tables = DayTables(estimates=measure(day.day))
         days.append(dataclasses.replace(day, figures=key_figures(tables, day)))
         publish_day(days[-1], tables, tracking_uri=mlflow_url, experiment=experiment)
     publish_days(days, (), tracking_uri=mlflow_url, experiment=experiment)

@@ -9,16 +9,21 @@ from simulated_dependence import label_pairs
 
 from modwatch.statistics.live.assumption_checks import LEAST_POWER, assumption_checks
 from modwatch.statistics.live.labelled_day import Confirmations, fully_labelled
-from modwatch.statistics.live.measure import Measured, measure_days
+from modwatch.statistics.live.measure import Measured
 
-ASKED = {"review_fractions": [0.1], "strategies": ["uncertainty"]}
+ASKED = {
+    "review_fractions": [0.1],
+    "strategies": ["uncertainty"],
+    "threshold": 0.5,
+    "toxic_share": 0.5,
+}
 
 
 def checks_of(day):
     """Return the checks of a day, by name."""
     measured = Measured.from_days([day])
     pairs = label_pairs(0, m=100)
-    return assumption_checks(measured, measure_days([day], **ASKED), pairs).set_index("check")
+    return assumption_checks(measured, measured.tables(**ASKED), pairs).set_index("check")
 
 
 def labelled(miss, n=12_000, every=1, seed=0):
@@ -52,11 +57,10 @@ def test_more_misses_at_low_scores_are_found_where_labels_can_show_them():
 def test_power_of_the_design_falls_with_the_width_of_its_interval(half, power, more):
     """With 5 % toxic comments, half off: 2.5 points, beside the half width of the interval."""
     day = labelled((0.2, 0.2), n=600)
-    row = {"metric": "prevalence", "value": 0.05, "sampled": 0.05, "n": 600}
-    row |= {"sampled_low": 0.05 - half, "sampled_high": 0.05 + half}
-    row |= {"low": 0.05 - half - more, "high": 0.05 + half}
-    table = pd.DataFrame([row])
-    found = assumption_checks(Measured.from_days([day]), table, label_pairs(0, m=100))
+    own = {"metric": "prevalence", "value": 0.05, "low": 0.05 - half, "high": 0.05 + half}
+    row = own | {"low": 0.05 - half - more, "n": 600}
+    tables = (pd.DataFrame([row]), pd.DataFrame([own]))
+    found = assumption_checks(Measured.from_days([day]), tables, label_pairs(0, m=100))
     row = found.set_index("check").loc["estimates by score"]
     assert (row["found"], row["n"]) == (more > 0, 600)
     assert row["power"] == pytest.approx(power, abs=1e-4)

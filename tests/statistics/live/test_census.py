@@ -11,7 +11,7 @@ from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, KnownErr
 from modwatch.statistics.live.census import OWN_PART, Census, reconciled
 from modwatch.statistics.live.estimator import MetricEstimate
 from modwatch.statistics.live.labelled_day import Confirmations
-from modwatch.statistics.live.measure import measure_days
+from modwatch.statistics.live.measure import Measured, measure_days
 from modwatch.statistics.live.sample import Sample
 
 ASKED = {
@@ -145,16 +145,20 @@ def test_bad_input_widens_the_intervals_or_leaves_no_figure(case):
 def test_a_single_day_has_figures_and_earlier_labels_narrow_them():
     (day,) = stream(2, 1, prevalence=0.01)
     history = Sample(stream(3, 30, prevalence=0.01)).given
-    alone, both = (
-        measure_days([day], history=earlier, **ASKED).set_index("metric")
+    options = {"threshold": 0.5, "toxic_share": 0.5, **ASKED}
+    (alone, own_alone), (both, own) = (
+        [
+            table.set_index("metric")
+            for table in Measured.from_days([day], history=earlier).tables(**options)
+        ]
         for earlier in (None, history)
     )
-    assert alone["sampled"].isna()["oc_auroc"]
+    assert own_alone["value"].isna()["oc_auroc"]
     assert both.loc["oc_auroc", "status"] == "ok"
     width = (table["high"] - table["low"] for table in (alone, both))
     narrower = next(width) / next(width)
     assert narrower[["accuracy", "prevalence", "oc_accuracy"]].min() > 1.5
-    assert alone["sampled"]["accuracy"] == pytest.approx(both["sampled"]["accuracy"], abs=0.01)
+    assert own_alone["value"]["accuracy"] == pytest.approx(own["value"]["accuracy"], abs=0.01)
 
 
 def test_labels_of_another_stream_are_left():

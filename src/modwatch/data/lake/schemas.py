@@ -241,21 +241,19 @@ CHECK_ANSWERS = _table(
     ("inclusion_probability", pa.float64()),
 )
 
-#: Columns of the value and the interval of an estimate by the design alone.
-SAMPLED = ("sampled", "sampled_low", "sampled_high")
-
-#: One estimate of a metric of a day. `alpha` is null for metrics that do not depend on it, and
-#: `SAMPLED` the estimate by the design alone (`statistics.live.census`).
-MEASUREMENTS = _table(
+#: One estimate of a figure of a day, or of the `window` that ends with it. `strategy` and `alpha`
+#: are null for metrics that do not depend on them. `design`: by the design alone
+#: (`statistics.live.census`). `digest`: hash of what was measured.
+ESTIMATES = _table(
+    *_required(pa.bool_(), "window", "design"),
     *_required(pa.string(), "metric"),
     ("strategy", pa.string()),
     ("alpha", pa.float64()),
     *_ESTIMATE,
-    *_columns(pa.float64(), *SAMPLED),
     *_required(pa.int64(), "n"),
     *_required(pa.float64(), "effective_n"),
     *_required(pa.string(), "status"),  # ok | insufficient
-    *_required(pa.string(), "reason", "labels_digest"),
+    *_required(pa.string(), "reason", "digest"),
 )
 
 #: The labels of a day without its comments: how many of a score have so many labels, of which so
@@ -470,10 +468,8 @@ TABLES: dict[str, pa.Schema] = {
     "follow_ups": FOLLOW_UPS,
     "check_answers": CHECK_ANSWERS,
     "annotations": ANNOTATIONS,
-    "measurements": MEASUREMENTS,
+    "estimates": ESTIMATES,
     "label_counts": LABEL_COUNTS,
-    # Over the trailing window; `dt` is its last day.
-    "window_measurements": MEASUREMENTS,
     "profiles": PROFILES,
     # Held-out comments of the model that scored the day, as it scores them; the fixed reference.
     "model_references": PROFILES,

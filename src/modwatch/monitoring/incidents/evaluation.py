@@ -89,7 +89,7 @@ def evaluate(
     daily = [rule for rule in rules if rule.metric not in ANNOTATOR_METRICS]
     with locked(database, "incident") as connection:
         known = last_incidents(connection, "incident")
-        today = _last_day(lake, "measurements", day, known)
+        today = _last_day(lake, "estimates", day, known)
         active = [record.since - _BEFORE_CHANGE for record in known.values() if record.is_active]
         first = min([today - _LOOK_BACK, *active])
         # A message on the failed task has said why the day was rejected, or has no rows.

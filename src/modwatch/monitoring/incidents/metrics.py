@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from modwatch.data.lake.day_scores import demonstrations
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import LOG_VERIFICATIONS, SAMPLED
+from modwatch.data.lake.schemas import LOG_VERIFICATIONS
 from modwatch.data.validation.result import CheckStore, Suite
 from modwatch.monitoring.incidents.incidents import MetricValue
 from modwatch.statistics.dependence import KINDS
@@ -46,7 +46,7 @@ _OF_SCORES = ("prob", "uncertainty", "flagged")
 _NUMBERS = ("value", "low", "high")
 _NAMES = ("feature", "reference")
 _SHARED = ("dt", "metric", *_NUMBERS, "n", "status")
-_DEPLOYED = ("strategy", "alpha", "effective_n")
+_DEPLOYED = ("window", "design", "strategy", "alpha", "effective_n")
 
 
 def metric_values(
@@ -55,8 +55,8 @@ def metric_values(
     """Return the metric values of the days `first` … `last`, both included.
 
         metric                             from
-        accuracy, ece, …: `FIGURES`        `measurements`, as deployed, by the day's own labels
-        window_accuracy, …                 `window_measurements`, the same over the trailing window
+        accuracy, ece, …: `FIGURES`        `estimates`, as deployed, of the day by the design alone
+        window_accuracy, …                 `estimates` of the trailing window, as deployed
         group_…_difference                 `comment_groups`, by attribute and group
         dependent_confirmations            `assumption_checks`: sets that agree too often, by kind
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
@@ -167,16 +167,15 @@ def _significant(row: Mapping[str, Any], groups: int) -> float:
 def _estimates(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
     design = lake.rows_between("routing_design", first, last, ["dt", "strategy", "review_fraction"])
     deployed = {row["dt"]: (row["strategy"], row["review_fraction"]) for row in design}
-    # Of a day, what its own labels give: the days of a series must not share labels.
-    tables = (("measurements", "", SAMPLED), ("window_measurements", "window_", _NUMBERS))
-    for table, prefix, numbers in tables:
-        for row in lake.rows_between(table, first, last, [*_SHARED, *SAMPLED, *_DEPLOYED]):
-            row |= dict(zip(_NUMBERS, (row[name] for name in numbers), strict=True))
-            strategy, fraction = deployed.get(row["dt"], (None, math.nan))
-            as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
-            if row["alpha"] is None or as_deployed:
-                effective = _finite(row["effective_n"])
-                yield _metric_value(row, metric=prefix + row["metric"], effective_n=effective)
+    for row in lake.rows_between("estimates", first, last, [*_SHARED, *_DEPLOYED]):
+        # Of a day, what its own labels give: the days of a series must not share labels.
+        if row["design"] == row["window"]:
+            continue
+        strategy, fraction = deployed.get(row["dt"], (None, math.nan))
+        as_deployed = row["strategy"] == strategy and math.isclose(row["alpha"] or 0, fraction)
+        if row["alpha"] is None or as_deployed:
+            effective, prefix = _finite(row["effective_n"]), "window_" * row["window"]
+            yield _metric_value(row, metric=prefix + row["metric"], effective_n=effective)
 
 
 def _groups(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
@@ -277,7 +276,7 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
     """
     columns = [field.name for field in LOG_VERIFICATIONS]
     rows = {row["dt"]: row for row in lake.rows_between("log_verifications", first, last, columns)}
-    days = {day for day in lake.days("measurements") if min(rows, default=last) < day < last}
+    days = {day for day in lake.days("estimates") if min(rows, default=last) < day < last}
     for day in sorted(days | rows.keys()):
         row = rows.get(day, {"completed": False, "decisions": 0, "clock_difference_seconds": None})
         at = {"day": day, "n": row["decisions"]}

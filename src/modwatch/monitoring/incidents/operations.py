@@ -220,7 +220,7 @@ def check_heartbeat(
 
 def _look(lake: Lake, due: datetime.date) -> Heartbeat:
     try:
-        known = [day for day in lake.days("measurements") if day <= due]
+        known = [day for day in lake.days("estimates") if day <= due]
     except LakeError:
         known = []
     return Heartbeat(due=due, measured=max(known, default=None))

@@ -66,9 +66,8 @@ def day_findings(
 
 def _contradiction(lake: Lake, day: datetime.date) -> str:
     """Return what contradicts that the scores of a day are calibrated; empty if nothing does."""
-    for row in lake.table("window_measurements", day, columns=["metric", "low"]).to_pylist():
-        if row["metric"] == "ece" and (row["low"] or 0.0) > _POOR:
-            return "labels show that the scores are poorly calibrated"
+    if (tables.headline(lake, day, "low").get("ece") or 0.0) > _POOR:
+        return "labels show that the scores are poorly calibrated"
     held_out, today = model_reference(lake, day), read_profile(lake, day)
     if held_out and today.scored >= MINIMUM_COMMENTS:
         distances = compare_scores(today.scores["prob"], held_out.scores["prob"], "prob")

@@ -39,17 +39,18 @@ def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
     strategies = ("uncertainty", "toxicity", policy.strategy, strategy)
     measured = _measured(lake, labelled, [day], policy)
     lake.replace("label_counts", day, [tables.label_counts(day, measured.sample.given)])
-    table = _table(measured, policy, strategies=strategies, fraction=fraction)
-    lake.replace("measurements", day, [tables.measurement_rows(day, table, digest)])
+    found = _tables(measured, policy, strategies=strategies, fraction=fraction)
+    tables.replace_estimates(lake, day, found, digest)
 
 
 def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     """Measure the days of a window together, unless that was done before."""
-    if tables.measured_digest(lake, window.last, "window_measurements") == window.digest:
+    if tables.measured_digest(lake, window.last, window=True) == window.digest:
         return
     if window.digest is None:
-        for name in ("reliability", "assumption_checks", "window_measurements"):
+        for name in ("reliability", "assumption_checks"):
             lake.replace(name, window.last, [])
+        lake.replace("estimates", window.last, [], window=True)
         return
     labelled = _labelled(lake, window.days, policy)
     strategy, fraction = tables.deployed(lake, window.last)
@@ -57,18 +58,17 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     groups = calibration_groups(lake, window.days, labelled)
     compared = (name for name, score in all_review_scores().items() if score.compared)
     strategies = (*compared, policy.strategy, strategy)
-    table = _table(measured, policy, strategies=strategies, fraction=fraction, groups=groups)
+    found = _tables(measured, policy, strategies=strategies, fraction=fraction, groups=groups)
     curve = reliability_estimates(labelled, known=measured.known)
     pairs = [tables.label_pairs(lake, day, day_scores(lake, day)) for day in window.days]
-    checks = assumption_checks(measured, table, pd.concat(pairs, ignore_index=True))
+    checks = assumption_checks(measured, found, pd.concat(pairs, ignore_index=True))
     for name, frame, schema in (
         ("reliability", curve, RELIABILITY),
         ("assumption_checks", checks, ASSUMPTION_CHECKS),
     ):
         lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])
-    table = pd.concat([table, _supposed(measured)], ignore_index=True)
-    rows = tables.measurement_rows(window.last, table, window.digest)
-    lake.replace("window_measurements", window.last, [rows])
+    found = (pd.concat([found[0], _supposed(measured)]), found[1])
+    tables.replace_estimates(lake, window.last, found, window.digest, window=True)
 
 
 def _supposed(measured: Measured) -> pd.DataFrame:
@@ -145,21 +145,21 @@ def _measured(
     return Measured.from_days(labelled, known, history=tables.earlier_labels(lake, days[0]))
 
 
-def _table(
+def _tables(
     measured: Measured,
     policy: RoutingPolicy,
     *,
     strategies: Sequence[str],
     fraction: float,
     groups: Sequence[Codes] | None = None,
-) -> pd.DataFrame:
-    """Return every metric of some days.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return every metric of some days, and by the design alone.
 
     `fraction` is the review fraction that they were routed with; the policy's may be another now.
     Strategies whose columns the model does not return are left out.
     """
     known = available([*measured.sample.columns])
-    return measured.table(
+    return measured.tables(
         review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=[name for name in dict.fromkeys(strategies) if name in known],
         threshold=0.5,

@@ -18,7 +18,7 @@ from scipy import special
 from modwatch.common.errors import RoutingOutdatedError
 from modwatch.data.lake.day_scores import DayScores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import LABEL_COUNTS, MEASUREMENTS
+from modwatch.data.lake.schemas import ESTIMATES, LABEL_COUNTS
 from modwatch.routing.design import RoutingPolicy, strata_of
 from modwatch.routing.follow_ups import PARTS, drawn_follow_ups
 from modwatch.routing.ordering import review_inputs, stored_copies
@@ -228,15 +228,21 @@ def recalibration(lake: Lake, day: datetime.date, version: str) -> Recalibration
     """
     if _version(lake, day) == version:
         return _routed_by(lake.table("routing_design", day))
-    windows = (last for last in reversed(lake.days("window_measurements")) if last < day)
-    newest = next((last for last in windows if _version(lake, last) == version), None)
-    if newest is None:
-        return Recalibration()
-    rows = lake.table("window_measurements", newest, columns=["metric", "value"]).to_pylist()
-    found = {row["metric"]: row["value"] for row in rows}
+    earlier = (last for last in reversed(lake.days("estimates")) if last < day)
+    found = next(
+        filter(None, (headline(lake, last) for last in earlier if _version(lake, last) == version)),
+        dict[str, float | None](),
+    )
     by_variance = [found.get(name) for name in BY_VARIANCE]
     intercept, slope = map(found.get, RECALIBRATION)
     return _recalibration(intercept, slope, by_variance)
+
+
+def headline(lake: Lake, last: datetime.date, column: str = "value") -> dict[str, float | None]:
+    """Return a column of the estimates of the model alone, over the window to `last`, by metric."""
+    columns = ["metric", column, "strategy"]
+    rows = lake.table("estimates", last, columns=columns, window=True, design=False).to_pylist()
+    return {row["metric"]: row[column] for row in rows if row["strategy"] is None}
 
 
 def _version(lake: Lake, day: datetime.date) -> str | None:
@@ -281,9 +287,9 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
     return digest.hexdigest()
 
 
-def measured_digest(lake: Lake, day: datetime.date, table: str = "measurements") -> str | None:
-    """Return what the measurement of `day` was made of; None when there is none."""
-    digests = lake.table(table, day, columns=["labels_digest"])
+def measured_digest(lake: Lake, day: datetime.date, *, window: bool = False) -> str | None:
+    """Return what the estimates of `day`, or of its window, were made of; None without any."""
+    digests = lake.table("estimates", day, columns=["digest"], window=window)
     return digests.column(0)[0].as_py() if digests.num_rows else None
 
 
@@ -294,9 +300,18 @@ def is_unmeasured(lake: Lake, day: datetime.date) -> bool:
     return measured_digest(lake, day) != labels_digest(lake, day)
 
 
-def measurement_rows(day: datetime.date, table: pd.DataFrame, digest: str) -> pa.RecordBatch:
-    """Return a table of `metrics.estimate` as rows of MEASUREMENTS."""
-    return as_batch(table.assign(dt=day, labels_digest=digest), MEASUREMENTS)
+def replace_estimates(
+    lake: Lake,
+    day: datetime.date,
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+    digest: str,
+    *,
+    window: bool = False,
+) -> None:
+    """Replace the estimates of a day, or of its window, by those of `Measured.tables`."""
+    rows = pd.concat([table.assign(design=k == 1) for k, table in enumerate(tables)])
+    rows = rows.assign(dt=day, window=window, digest=digest)
+    lake.replace("estimates", day, [as_batch(rows, ESTIMATES)], window=window)
 
 
 def _positions(rows: pa.Table, scores: DayScores) -> NDArray[np.int64]:

@@ -141,7 +141,7 @@ def action_router(data: OpsData, airflow: AirflowAccess, changed: Callable[[], N
                     number,
                     person=person,
                     note=note,
-                    measured=data.lake.days("measurements"),
+                    measured=data.lake.days("estimates"),
                 )
             else:
                 if action == "silence" and until is None:

@@ -38,24 +38,22 @@ _GROUP_PANELS = {
 _MOST_COLUMNS = 3
 
 
-def collaboration(measurements: pd.DataFrame, day: Day, *, title: str) -> Figure:
+def collaboration(estimates: pd.DataFrame, day: Day, *, title: str) -> Figure:
     """Return the collaborative metrics against the review fraction, a panel each.
 
-    Source: Kivlichan et al. (2021), figures 2 and 4. Bands are 95 % intervals. `measurements` has
-    the columns of `lake.schemas.MEASUREMENTS`; of its strategies, uncertainty, toxicity and the
+    Source: Kivlichan et al. (2021), figures 2 and 4. Bands are 95 % intervals. `estimates` has
+    the columns of `lake.schemas.ESTIMATES`; of its strategies, uncertainty, toxicity and the
     deployed one are drawn.
     """
     drawn = {*_STRATEGIES, day.strategy}
-    measurements = measurements[
-        measurements["strategy"].isna() | measurements["strategy"].isin(drawn)
-    ]
+    estimates = estimates[estimates["strategy"].isna() | estimates["strategy"].isin(drawn)]
     figure = Figure(figsize=(14, 8), layout="constrained")
     figure.suptitle(f"Model and moderators together: {title}", fontsize=14)
     panels = figure.subplots(2, 3).ravel()
     for axes, metric in zip(panels, _CURVES, strict=False):
-        rows = measurements[(measurements["metric"] == metric) & measurements["alpha"].notna()]
+        rows = estimates[(estimates["metric"] == metric) & estimates["alpha"].notna()]
         _curve_panel(axes, metric, rows, day.review_fraction)
-    _key_panel(panels[-1], measurements, day)
+    _key_panel(panels[-1], estimates, day)
     return figure
 
 
@@ -106,22 +104,22 @@ def _spaced_labels(alphas: list[float], deployed: float) -> list[str]:
     return [f"{100 * alpha:g}" if alpha in shown else "" for alpha in alphas]
 
 
-def _key_panel(axes: Axes, measurements: pd.DataFrame, day: Day) -> None:
+def _key_panel(axes: Axes, estimates: pd.DataFrame, day: Day) -> None:
     """Draw the legend and the sample sizes in place of a sixth panel."""
     axes.axis("off")
-    for strategy in measurements["strategy"].dropna().unique():
+    for strategy in estimates["strategy"].dropna().unique():
         colour, line, marker = style(strategy)
         label = f"review by {strategy}"
         axes.plot([], [], color=colour, linestyle=line, marker=marker, label=label)
     deployed = f"deployed: {day.strategy}, {100 * day.review_fraction:g} %"
     axes.plot([], [], color=charts.GREY, linestyle=charts.DEPLOYED, label=deployed)
     axes.legend(loc="upper left", frameon=False, fontsize=11)
-    text = axes.text(0.02, 0.4, _basis(measurements), transform=axes.transAxes, color=charts.GREY)
+    text = axes.text(0.02, 0.4, _basis(estimates), transform=axes.transAxes, color=charts.GREY)
     text.set(va="top", fontsize=10, linespacing=1.5)
 
 
-def _basis(measurements: pd.DataFrame) -> str:
-    numbers = measurements[known(measurements)]
+def _basis(estimates: pd.DataFrame) -> str:
+    numbers = estimates[known(estimates)]
     lines = [
         f"estimates from n = {_span(numbers['n'])} labels",
         f"(effective n = {_span(numbers['effective_n'])})" if len(numbers) else "",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import DRIFT, MEASUREMENTS
+from modwatch.data.lake.schemas import DRIFT, ESTIMATES
 from modwatch.data.validation.result import CheckStore, Status, ValidationResult
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
@@ -49,13 +49,15 @@ class ScoreHistogram:
 class DayTables:
     """The tables of a day's page; the part of a table without rows is left out."""
 
-    #: Estimates of the day; like the next three, with the columns of `lake.schemas.MEASUREMENTS`.
-    measurements: pd.DataFrame
+    #: Estimates of the day; like the next five, with the columns of `lake.schemas.ESTIMATES`.
+    estimates: pd.DataFrame
     #: Estimates of the window that ends with the day.
-    window: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
-    #: Estimates of the day before, and of the window that ends with it.
-    day_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
-    window_before: pd.DataFrame = field(default_factory=_empty(MEASUREMENTS))
+    window: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
+    #: By the design alone: of the day, of the window, of the day before, and of its window.
+    own: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
+    window_own: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
+    own_before: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
+    window_before: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
     #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
     drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
     #: Costs and outcomes of other settings: `what_if.COLUMNS` of the statistics.
@@ -90,8 +92,8 @@ class DayContent:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the day has measurements."""
-        return len(self.tables.measurements) > 0
+        """Whether the day has estimates."""
+        return len(self.tables.estimates) > 0
 
     @property
     def checks(self) -> Status:
@@ -103,12 +105,12 @@ class DayContent:
     def digest(self) -> str:
         """Hash of the content of a measured day.
 
-        Measurements count by the hash of what they were made of. The queue metrics of earlier days,
+        Estimates count by the hash of what they were made of. The queue metrics of earlier days,
         which change hourly, are left out.
         """
         shown = self.tables
-        measured = (shown.day_before, shown.window_before, shown.measurements, shown.window)
-        digests = [table["labels_digest"].iloc[0] if len(table) else None for table in measured]
+        measured = (shown.own_before, shown.window_before, shown.estimates, shown.window)
+        digests = [table["digest"].iloc[0] if len(table) else None for table in measured]
         if shown.challenger is not None and len(shown.challenger):
             digests.append(shown.challenger["digest"].iloc[0])
         groups = "" if shown.comment_groups is None else shown.comment_groups.to_csv(index=False)
@@ -140,11 +142,19 @@ def read_content(
 def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
     """Return the tables of `day` as stored; `window` are the days that end with it."""
     before = day - timedelta(days=1)
+    rows = lake.table("estimates", [before, day]).to_pandas()
+
+    def part(of: date, *, window: bool = False, design: bool = False) -> pd.DataFrame:
+        kept = rows["dt"].eq(of) & rows["window"].eq(window) & rows["design"].eq(design)
+        return pd.DataFrame(rows[kept]).reset_index(drop=True)
+
     return DayTables(
-        measurements=lake.table("measurements", day).to_pandas(),
-        window=lake.table("window_measurements", day).to_pandas(),
-        day_before=lake.table("measurements", before).to_pandas(),
-        window_before=lake.table("window_measurements", before).to_pandas(),
+        estimates=part(day),
+        window=part(day, window=True),
+        own=part(day, design=True),
+        window_own=part(day, window=True, design=True),
+        own_before=part(before, design=True),
+        window_before=part(before, window=True, design=True),
         drift=lake.table("drift", window).to_pandas(),
         assumption_checks=lake.table("assumption_checks", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),

@@ -99,7 +99,7 @@ class Day:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the day has measurements."""
+        """Whether the day has estimates."""
         return not self.reason
 
     @property

@@ -47,7 +47,7 @@ def describe_day(
     Whether the day is normal, and its alerts; significant changes; links; volume, validation and
     drift; the main estimates; moderators' errors, which these allow for, and checks of what they
     suppose; the queue and what could not be estimated, with reasons; the challenger and the groups
-    of comments. Of a day without measurements (`tables` is None), the reason.
+    of comments. Of a day without estimates (`tables` is None), the reason.
 
     >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=3,
     ...           reason="volume low: 3 rows, allowed: at least 100")
@@ -78,7 +78,7 @@ def describe_day(
 def day_tags(day: Day, tables: DayTables | None) -> dict[str, str]:
     """Return the tags by which an ops engineer sorts and filters the list of runs.
 
-    The estimates are those of the window, as in the description; a day without measurements
+    The estimates are those of the window, as in the description; a day without estimates
     (`tables` is None) has none.
 
     >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=1129, reason="volume low")
@@ -168,7 +168,7 @@ def _changed(day: date, estimates: DeployedEstimates) -> str:
     """List the changes against the day before and its window, which rest on other labels."""
     among = 2 * len(COMPARED)
     compared = {
-        str(day - _ONE_DAY): changes(estimates.own, estimates.day_before, among=among),
+        str(day - _ONE_DAY): changes(estimates.own, estimates.own_before, among=among),
         "the window before": changes(estimates.own, estimates.window_before, among=among),
     }
     changed = {name: moved for name, (count, moved) in compared.items() if count}
@@ -189,10 +189,12 @@ def _change(change: Change) -> str:
 
 def _quality(day: Day, estimates: DeployedEstimates) -> str:
     """Give the estimates of the window, or of the day when there is no window."""
-    rows, over = estimates.window, f"{day.pooled_days} of {day.window_days} days"
-    if rows is None:
-        rows, over = estimates.day, "the day"
-    return f"With review ({over}): {_listed(rows, _TOGETHER)} Model alone: {_listed(rows, _ALONE)}"
+    rows, own, over = estimates.day, estimates.own, "the day"
+    if estimates.window is not None:
+        rows, own = estimates.window, estimates.window_own
+        over = f"{day.pooled_days} of {day.window_days} days"
+    together, alone = (_listed(rows, own, metrics) for metrics in (_TOGETHER, _ALONE))
+    return f"With review ({over}): {together} Model alone: {alone}"
 
 
 def _people(estimates: DeployedEstimates) -> str:
@@ -265,17 +267,19 @@ def _share(part: int, whole: int) -> str:
     return f" ({100 * part / whole:.3g} %)" if whole else ""
 
 
-def _listed(rows: Mapping[str, Row], metrics: Sequence[str]) -> str:
-    estimates = [_estimate(rows[metric]) for metric in metrics if metric in rows]
+def _listed(rows: Mapping[str, Row], own: Mapping[str, Row], metrics: Sequence[str]) -> str:
+    estimates = [_estimate(rows[name], own.get(name)) for name in metrics if name in rows]
     return f"{', '.join(estimates)}." if estimates else "not enough data."
 
 
-def _estimate(row: Row) -> str:
+def _estimate(row: Row, own: Row | None) -> str:
     text = f"{title_of(row['metric'])} {row['value']:.3f}"
     if math.isnan(row["low"]) or math.isnan(row["high"]):
         return text
-    own = f"; by the design alone {row['sampled_low']:.3f} to {row['sampled_high']:.3f}"
-    return f"{text} ({row['low']:.3f} to {row['high']:.3f}{own if contradicted(row) else ''})"
+    alone = ""
+    if own is not None and contradicted(row, own):
+        alone = f"; by the design alone {own['low']:.3f} to {own['high']:.3f}"
+    return f"{text} ({row['low']:.3f} to {row['high']:.3f}{alone})"
 
 
 def _missing(estimates: DeployedEstimates) -> str:
@@ -288,7 +292,7 @@ def _missing(estimates: DeployedEstimates) -> str:
     ]
     if others := estimates.missing_elsewhere:
         noun = "estimate" if others == 1 else "estimates"
-        named.append(f"{others} {noun} at other settings (`tables/measurements.json`)")
+        named.append(f"{others} {noun} at other settings (`tables/estimates.json`)")
     return f" **Insufficient** on the day: {'; '.join(named)}." if named else ""
 
 

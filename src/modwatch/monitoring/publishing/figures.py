@@ -68,7 +68,7 @@ def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
     """Return the figures of a day by name; those without data are left out."""
     title = f"{day.day}, model {day.model_version or 'unknown'}"
     window = f"{day.pooled_days} of the {day.window_days} days to {title}"
-    figures = {"collaboration": collaboration(tables.measurements, day, title=title)}
+    figures = {"collaboration": collaboration(tables.estimates, day, title=title)}
     if len(tables.window):
         figures["collaboration_window"] = collaboration(tables.window, day, title=window)
     if tables.reliability is not None:
@@ -76,7 +76,7 @@ def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
     if tables.scores is not None:
         figures["scores"] = score_histogram(tables.scores, title=title)
     if len(tables.drift):
-        figures["drift"] = drift_strip(tables.drift, tables.measurements, title=title)
+        figures["drift"] = drift_strip(tables.drift, tables.estimates, title=title)
     if tables.drift["metric"].str.startswith("queue_").any():
         figures["queue"] = queue_health(tables.drift, title=str(day.day))
     if tables.what_if is not None and len(tables.what_if):
@@ -188,10 +188,10 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
     return figure
 
 
-def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) -> Figure:
+def drift_strip(drift: pd.DataFrame, estimates: pd.DataFrame, *, title: str) -> Figure:
     """Return effect sizes by feature and day, and below them the accuracy estimated by CBPE.
 
-    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `measurements` are those
+    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `estimates` are those
     of the last day. Cells show effect size and direction; hatched cells have too few comments.
     """
     days = between(drift["dt"].min(), drift["dt"].max())
@@ -205,7 +205,7 @@ def drift_strip(drift: pd.DataFrame, measurements: pd.DataFrame, *, title: str) 
     left_out = effects["name"].nunique() - len(rows)
     legend = _LEGEND + (f"; {left_out} smaller effects are in the table" if left_out else "")
     upper.set_xlabel(legend, fontsize=8.5, color=charts.GREY, loc="left")
-    _performance(lower, drift, measurements, days)
+    _performance(lower, drift, estimates, days)
     return figure
 
 
@@ -268,7 +268,7 @@ def _effect(metric: str, value: float) -> str:
 
 
 def _performance(
-    axes: Axes, drift: pd.DataFrame, measurements: pd.DataFrame, days: Sequence[date]
+    axes: Axes, drift: pd.DataFrame, estimates: pd.DataFrame, days: Sequence[date]
 ) -> None:
     """Draw the CBPE estimate of every day, and the last day's estimate from its labels."""
     axes.set_title("Accuracy of the model alone", loc="left", fontsize=11)
@@ -276,7 +276,7 @@ def _performance(
         _by_day(drift, "cbpe_accuracy", days, column) for column in ("value", "low", "high")
     )
     expected = not np.isnan(value).all()
-    seen = measurements[measurements["metric"].eq("accuracy") & known(measurements)]
+    seen = estimates[estimates["metric"].eq("accuracy") & known(estimates)]
     if not expected and seen.empty:
         charts.note(axes, "not enough data")
         return

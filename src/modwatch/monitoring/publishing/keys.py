@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 
 from modwatch.common.errors import MetricInputError
-from modwatch.data.lake.schemas import SAMPLED
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day, KeyFigure
 from modwatch.statistics.live.figures import FIGURES, keys
@@ -72,7 +71,7 @@ _DRIFT = {
 }
 
 
-#: One row of a table of estimates: columns of `lake.schemas.MEASUREMENTS`.
+#: One row of a table of estimates: columns of `lake.schemas.ESTIMATES`.
 Row = Mapping[Hashable, Any]
 
 
@@ -83,9 +82,10 @@ class DeployedEstimates:
     day: Mapping[str, Row]
     #: None when there is no window.
     window: Mapping[str, Row] | None
-    #: By their own labels alone: of the day, and what it is compared with.
+    #: By the design alone: of the day and its window, and what the day is compared with.
     own: Mapping[str, Row]
-    day_before: Mapping[str, Row]
+    window_own: Mapping[str, Row]
+    own_before: Mapping[str, Row]
     window_before: Mapping[str, Row]
     #: The estimates of the day without a number, and how many there are at other settings.
     missing: Sequence[Row]
@@ -119,39 +119,34 @@ KEYS = (
 COUNTED = (*_COUNTS, *(key for key in _DRIFT if key.startswith("review/")))
 
 
-def own_labels(measurements: pd.DataFrame) -> pd.DataFrame:
-    """Return the estimates as the design alone gives them, independent of those of other days."""
-    names = zip(("value", "low", "high"), SAMPLED, strict=True)
-    return measurements.assign(**{name: measurements[own] for name, own in names})
-
-
-def known(measurements: pd.DataFrame) -> "pd.Series[bool]":
+def known(estimates: pd.DataFrame) -> "pd.Series[bool]":
     """Return a mask of the rows with a number: status ok and a finite value."""
-    finite = np.isfinite(measurements["value"].to_numpy(dtype=np.float64))
-    mask: pd.Series[bool] = measurements["status"].eq("ok") & finite
+    finite = np.isfinite(estimates["value"].to_numpy(dtype=np.float64))
+    mask: pd.Series[bool] = estimates["status"].eq("ok") & finite
     return mask
 
 
 def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
     """Return the estimates at the deployed settings; tables are as read from the lake."""
 
-    def deployed(measurements: pd.DataFrame) -> pd.DataFrame:
-        alpha, by = measurements["alpha"], measurements["strategy"]
+    def deployed(estimates: pd.DataFrame) -> pd.DataFrame:
+        alpha, by = estimates["alpha"], estimates["strategy"]
         at_alpha = alpha.isna() | ((alpha - day.review_fraction).abs() < 1e-12)
-        return measurements[at_alpha & (by.isna() | (by == day.strategy))]
+        return estimates[at_alpha & (by.isna() | (by == day.strategy))]
 
-    def by_metric(measurements: pd.DataFrame) -> dict[str, Row]:
-        rows = deployed(measurements[known(measurements)])
+    def by_metric(estimates: pd.DataFrame) -> dict[str, Row]:
+        rows = deployed(estimates[known(estimates)])
         return {row["metric"]: row for row in rows.to_dict("records")}
 
-    unknown = tables.measurements[~known(tables.measurements)]
+    unknown = tables.estimates[~known(tables.estimates)]
     missing = deployed(unknown)
     return DeployedEstimates(
-        day=by_metric(tables.measurements),
+        day=by_metric(tables.estimates),
         window=by_metric(tables.window) if len(tables.window) else None,
-        own=by_metric(own_labels(tables.measurements)),
-        day_before=by_metric(own_labels(tables.day_before)),
-        window_before=by_metric(own_labels(tables.window_before)),
+        own=by_metric(tables.own),
+        window_own=by_metric(tables.window_own),
+        own_before=by_metric(tables.own_before),
+        window_before=by_metric(tables.window_before),
         missing=missing.to_dict("records"),
         missing_elsewhere=len(unknown) - len(missing),
     )
@@ -230,5 +225,5 @@ def check_key_count(keys: Iterable[str]) -> None:
     if count > MAX_KEYS:
         raise MetricInputError(
             f"{count} metric keys for MLflow; at most {MAX_KEYS} are allowed. "
-            "Leave the detail in the measurements table."
+            "Leave the detail in the table of estimates."
         )

@@ -170,7 +170,7 @@ def _follow_ups(lake: Lake, day: datetime.date) -> dict[str, KeyFigure]:
 
 
 def unmeasured_day(lake: Lake, content: DayContent, failed: str | None) -> Day | None:
-    """Return why a day has no measurements; None if it is to be measured yet.
+    """Return why a day has no estimates; None if it is to be measured yet.
 
     `failed` names the failed task and its error, if that is known.
     """

@@ -57,7 +57,7 @@ def publish_day(
 
     The run is named and tagged with the day. Its metrics are the day's figures; everything else
     goes to the artifacts `tables/` and `figures/`, and the HTML of `check_page` to `checks.html`.
-    `tables` is None for a day without measurements. The run of a day that was rejected or failed,
+    `tables` is None for a day without estimates. The run of a day that was rejected or failed,
     or that has a critical alert, is marked failed. `links` are pages to link, by name.
 
     Raises:
@@ -148,15 +148,14 @@ def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
     """Log every table that has rows, as JSON for MLflow's table view and as CSV."""
     drift = tables.drift[tables.drift["dt"] == tables.drift["dt"].max()]
     for name, table in {
-        "measurements": tables.measurements,
-        "window_measurements": tables.window,
+        "estimates": pd.concat([tables.estimates, tables.window, tables.own, tables.window_own]),
         "drift": drift,
         "what_if": tables.what_if,
         "assumption_checks": tables.assumption_checks,
         "challenger": tables.challenger,
         "comment_groups": tables.comment_groups,
     }.items():
-        if table is not None and (len(table) or name == "measurements"):
+        if table is not None and (len(table) or name == "estimates"):
             # log_table detects columns of objects in a way that pandas deprecated for strings.
             texts = [column for column in table if not is_numeric_dtype(table[column])]
             shown = table.astype(dict.fromkeys(texts, "str")).astype(dict.fromkeys(texts, object))

@@ -24,7 +24,7 @@ OFF = 0.5
 
 
 def assumption_checks(
-    measured: Measured, estimates: pd.DataFrame, pairs: pd.DataFrame
+    measured: Measured, estimates: tuple[pd.DataFrame, pd.DataFrame], pairs: pd.DataFrame
 ) -> pd.DataFrame:
     """Return one row for each check.
 
@@ -38,7 +38,7 @@ def assumption_checks(
 
     Args:
         measured: the days.
-        estimates: their table, as `measure_days` returns it.
+        estimates: their tables, as `Measured.tables` returns them.
         pairs: their first and second labels, as `dependence_table` takes them.
     """
     found = [dependence_table(pairs)]
@@ -50,7 +50,7 @@ def assumption_checks(
             {"check": name, "n": n, **_climb(drawn, *prior)}
             for name, drawn, prior in zip(names, measured.census[1].climbs, CLIMB, strict=True)
         ]
-        found.append(pd.DataFrame([*rows, *_by_score(estimates)]).assign(tested=1))
+        found.append(pd.DataFrame([*rows, *_by_score(*estimates)]).assign(tested=1))
     return pd.concat(found, ignore_index=True).astype({"found": np.int64})
 
 
@@ -70,13 +70,15 @@ def _climb(drawn: Floats, mean: float, spread: float) -> dict[str, float]:
     return {"found": p_value < SIGNIFICANT_DEPENDENCE, "p_value": p_value, "power": power}
 
 
-def _by_score(estimates: pd.DataFrame) -> list[dict[str, object]]:
+def _by_score(*tables: pd.DataFrame) -> list[dict[str, object]]:
     """Return whether prevalence by score is contradicted by the design; none if insufficient."""
-    at = estimates[estimates["metric"] == "prevalence"]
     found = list[dict[str, object]]()
-    for row in at[at["sampled_high"] > at["sampled_low"]].to_dict("records"):
-        errors = 2 * NORMAL_QUANTILE * row["sampled"] / (row["sampled_high"] - row["sampled_low"])
+    by_both = (table[table["metric"] == "prevalence"].to_dict("records") for table in tables)
+    for row, design in zip(*by_both, strict=True):
+        if pd.isna(design["value"]) or design["high"] <= design["low"]:
+            continue
+        errors = 2 * NORMAL_QUANTILE * design["value"] / (design["high"] - design["low"])
         power = float(stats.norm.cdf(OFF * errors - NORMAL_QUANTILE))
         check = {"check": "estimates by score", "n": row["n"], "power": power}
-        found.append(check | {"found": contradicted(row)})
+        found.append(check | {"found": contradicted(row, design)})
     return found

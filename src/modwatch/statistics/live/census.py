@@ -158,10 +158,10 @@ def reconciled(sampled: MetricEstimate, modelled: MetricEstimate) -> MetricEstim
     return replace(sampled, value=value, low=low, high=high)
 
 
-def contradicted(row: Mapping[Any, Any]) -> bool:
-    """Return whether the design excludes the value by score: a row of `measure_days`.
+def contradicted(row: Mapping[Any, Any], design: Mapping[Any, Any]) -> bool:
+    """Return whether the design excludes the value by score: two rows of `Measured.tables`.
 
-    Then its value is the design's, with an interval that holds more than the design's.
+    Then the value is the design's, with an interval that holds more than the design's.
     """
-    own, sampled = ((row[f"{prefix}low"], row[f"{prefix}high"]) for prefix in ("", "sampled_"))
-    return bool(row["value"] == row["sampled"] and own != sampled)
+    ends = ((one["low"], one["high"]) for one in (row, design))
+    return bool(row["value"] == design["value"] and next(ends) != next(ends))

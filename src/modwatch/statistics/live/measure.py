@@ -13,7 +13,7 @@ the estimate is `insufficient` with a reason and without a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -37,7 +37,7 @@ from modwatch.statistics.live.sample import Sample
 
 Ints = NDArray[np.integer]
 
-_FLOATS = ("alpha", "value", "low", "high", "sampled", "sampled_low", "sampled_high")
+_FLOATS = ("alpha", "value", "low", "high")
 
 #: Columns of the table that `measure_days` returns.
 COLUMNS = ("metric", "strategy", *_FLOATS, "n", "effective_n", "status", "reason")
@@ -58,10 +58,10 @@ def measure_days(
     """Return every metric of a window of days: one row per metric, strategy and review fraction.
 
     Columns: `metric`, `strategy`, `alpha` (the review fraction), `value`, `low`, `high` (95 %
-    interval), `sampled` and its interval, `n` labels, `effective_n`, `status` (ok or insufficient),
-    `reason`. Value and interval are missing if insufficient, and equal if every comment has its
-    true label. `sampled` is the estimate by the design alone, which supposes nothing about the
-    score; `value` uses it (`live.census`).
+    interval), `n` labels, `effective_n`, `status` (ok or insufficient), `reason`. Value and
+    interval are missing if insufficient, and equal if every comment has its true label.
+    `Measured.tables` returns the estimates by the design alone, too, which suppose nothing about
+    the score; `value` uses them (`live.census`).
 
     Where people gave the labels (`LabelledDay.confirmations` is not None), the estimates are of the
     true labels, the intervals allow for annotator errors, and three rows describe these:
@@ -90,13 +90,14 @@ def measure_days(
     >>> table.set_index("metric").loc["accuracy", ["value", "low", "high"]].tolist()
     [0.5, 0.5, 0.5]
     """
-    return Measured.from_days(days, known, history=history, seed=seed).table(
+    table, _ = Measured.from_days(days, known, history=history, seed=seed).tables(
         review_fractions=review_fractions,
         strategies=strategies,
         threshold=threshold,
         toxic_share=toxic_share,
         groups=groups,
     )
+    return table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,15 +151,16 @@ class Measured:
             return self
         return replace(self, labels=labels.of_rows(labels.labelled), census=(census, labels))
 
-    def table(self, *, groups: Sequence[Ints] | None = None, **asked: Any) -> pd.DataFrame:
-        """Return the table of `measure_days`, with the other arguments of that."""
+    def tables(
+        self, *, groups: Sequence[Ints] | None = None, **asked: Any
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the table of `measure_days`, with the other arguments of that, and its like.
+
+        The second one has the same rows, in the same order, estimated by the design alone.
+        """
         asked["scores"] = self._conformal(groups)
-        rows = [
-            asdict(found)
-            | {"sampled": other.value, "sampled_low": other.low, "sampled_high": other.high}
-            for found, other in [*self.estimates(**asked), *((rate, rate) for rate in self.rates())]
-        ]
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(_FLOATS, "Float64"))
+        found = [*self.estimates(**asked), *((rate, rate) for rate in self.rates())]
+        return _table(one for one, _ in found), _table(other for _, other in found)
 
     def estimates(self, **asked: Any) -> list[tuple[MetricEstimate, MetricEstimate]]:
         """Return every estimate with that by the design alone; `asked` as in `sample_estimates`."""
@@ -177,6 +179,11 @@ class Measured:
         if groups is None or max((int(group.max(initial=0)) for group in groups), default=0) == 0:
             return {}
         return {CONFORMAL: [*set_review_scores(self.days, self.sample, self.toxic, groups)]}
+
+
+def _table(estimates: Iterable[MetricEstimate]) -> pd.DataFrame:
+    rows = [asdict(estimate) for estimate in estimates]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(_FLOATS, "Float64"))
 
 
 def sample_estimates(
