@@ -146,10 +146,11 @@ def test_a_single_day_has_figures_and_earlier_labels_narrow_them():
     (day,) = stream(2, 1, prevalence=0.01)
     history = Sample(stream(3, 30, prevalence=0.01)).given
     options = {"threshold": 0.5, "toxic_share": 0.5, **ASKED}
+    known = options.pop("known")
     (alone, own_alone), (both, own) = (
         [
             table.set_index("metric")
-            for table in Measured.from_days([day], history=earlier).tables(**options)
+            for table in Measured.from_days([day], known, history=earlier).tables(**options)
         ]
         for earlier in (None, history)
     )
