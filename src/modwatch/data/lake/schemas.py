@@ -245,15 +245,15 @@ CHECK_ANSWERS = _table(
 #: are null for metrics that do not depend on them. `design`: by the design alone
 #: (`statistics.live.census`). `digest`: hash of what was measured.
 ESTIMATES = _table(
-    *_required(pa.bool_(), "window", "design"),
     *_required(pa.string(), "metric"),
     ("strategy", pa.string()),
     ("alpha", pa.float64()),
     *_ESTIMATE,
     *_required(pa.int64(), "n"),
     *_required(pa.float64(), "effective_n"),
-    *_required(pa.string(), "status"),  # ok | insufficient
-    *_required(pa.string(), "reason", "digest"),
+    *_required(pa.string(), "status", "reason"),  # ok | insufficient
+    *_required(pa.bool_(), "window", "design"),
+    *_required(pa.string(), "digest"),
 )
 
 #: The labels of a day without its comments: how many of a score have so many labels, of which so
