@@ -46,8 +46,7 @@ import pandas as pd
 from modwatch.statistics.audit.allocation import neyman
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.forecast import one_of, sufficient
-from modwatch.statistics.audit.sample_design import Design, ScoreCounts, SideDesign, design, strata
-from modwatch.statistics.audit.share_interval import IntervalOptions
+from modwatch.statistics.audit.sample_design import Design, ScoreCounts, SideDesign, design
 from modwatch.statistics.audit.stratified import StratumCounts
 from modwatch_lab.audit_designs import (
     HOSTILE,
@@ -58,6 +57,7 @@ from modwatch_lab.audit_designs import (
     draw_positives,
     hostile,
     pilot_audit,
+    quantile_strata,
     routed_labels,
     simulate,
 )
@@ -98,7 +98,7 @@ def known(side: Side, cut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def audited(made: Design, population, generator, repetitions, method="inversion"):
+def audited(made: Design, population, generator, repetitions):
     """Return `repetitions` audits by a design."""
     counts = []
     for side, truth in ((made.flagged, population.flagged), (made.unflagged, population.unflagged)):
@@ -110,10 +110,7 @@ def audited(made: Design, population, generator, repetitions, method="inversion"
             ).weighted()
         )
     comments = (population.flagged.label.size, population.unflagged.label.size)
-    return AuditEstimator(
-        flagged=counts[0], unflagged=counts[1], comments=comments,
-        options=IntervalOptions(method=method),
-    )  # fmt: skip
+    return AuditEstimator(flagged=counts[0], unflagged=counts[1], comments=comments)
 
 
 def truths(population: SimulatedPopulation) -> dict[str, float]:
@@ -222,19 +219,10 @@ def measured(population: SimulatedPopulation, labels, repetitions, planner, seed
         )
     return (
         line
-        | korn_graubard(made[0], population, generator, repetitions)
         | recall_at_random(population, made[0].labels, generator, line)
         | baselines(population.unflagged, made[0].unflagged, generator, line)
         | {"worst": max(variance_over_random(record, population) for record in made)}
     )
-
-
-def korn_graubard(made: Design, population, generator, repetitions) -> dict[str, float]:
-    """Return how often the interval of survey software holds the missed share."""
-    classic = audited(made, population, generator, repetitions, method="korn_graubard")
-    truth = population.unflagged.label.mean()
-    table = figures(classic, "prevalence_unflagged", truth)
-    return {"korn_graubard": table.loc[table["given"], "holds"].mean()}
 
 
 def variance_over_random(made: Design, population) -> float:
@@ -283,7 +271,7 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
     sizes, positives, means = known(side, made.strata)
     shown = positives / sizes
     best_labels = neyman(sizes, np.sqrt(shown * (1 - shown)), labels, worst_case=1e9)
-    classes = strata(side.score, method="quantile", bins=200)
+    classes = quantile_strata(side.score, 200)
     fine, found, _ = known(side, classes)
     rate = found / fine
     best = (fine @ np.sqrt(rate * (1 - rate)) / comments) ** 2 / labels
@@ -323,7 +311,7 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
 
 def pilot_counts(side: Side, labels, generator):
     """Return audits by the paper's design."""
-    sizes, positives, means = known(side, strata(side.score, method="quantile", bins=PILOT_BINS))
+    sizes, positives, means = known(side, quantile_strata(side.score, PILOT_BINS))
     return [pilot_audit(sizes, positives, means, labels, generator) for _ in range(PILOTS)]
 
 
@@ -354,7 +342,7 @@ SHOWN = {
     "recall_printed": "recall", "precision_printed": "precision", "accuracy_printed": "accuracy",
     "prevalence_printed": "missed", "recall_given": "given", "prevalence_coverage": "cover",
     "recall_coverage": "r cover", "prevalence_bias": "bias", "recall_bias": "r bias",
-    "korn_graubard": "KG", "width_random": "w/random", "recall_random": "r/random",
+    "width_random": "w/random", "recall_random": "r/random",
     "worst": "sd/random", "width_pilot": "w/pilot", "width_oracle": "w/oracle",
     "sd_pilot": "sd/pilot", "sd_oracle": "sd/oracle", "sd_best": "sd/best",
     "best_pilot": "best/pilot",

@@ -16,6 +16,7 @@ from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.routing.design import RoutingPolicy, design_routing
 from modwatch.statistics.arguments import Floats, Ints, strata_sizes, whole_numbers
 from modwatch.statistics.audit.allocation import beyond
+from modwatch.statistics.audit.sample_design import Strata
 from modwatch.statistics.audit.stratified import StratumCounts
 from modwatch.statistics.recalibration import KnownLabels
 
@@ -301,6 +302,18 @@ def draw_positives(
         )
     shape = known.shape if repetitions is None else (repetitions, known.size)
     return generator.hypergeometric(known, sizes - known, drawn, size=shape)
+
+
+def quantile_strata(score: ArrayLike, bins: int) -> Strata:
+    """Return at most `bins` strata of about as many comments each, by their scores (n,).
+
+    >>> quantile_strata([0.1, 0.2, 0.3, 0.9], 2).edges
+    (0.3,)
+    """
+    value, count = np.unique(np.asarray(score, np.float64), return_counts=True)
+    middle = np.cumsum(count) - count / 2
+    stratum = np.floor(np.round(middle / count.sum() * bins, 9))
+    return Strata(edges=tuple(value[np.flatnonzero(np.diff(stratum)) + 1].tolist()))
 
 
 def pilot_audit(

@@ -24,23 +24,18 @@ from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.draw import DrawnComment, Scored, draw
 from modwatch.statistics.audit.labels import AuditLabel
 from modwatch.statistics.audit.results import computed, to_json
-from modwatch.statistics.audit.share_interval import IntervalOptions
 
 Folder = dict[str, bytes]
 
 
-#: Intervals are not what is checked here.
-QUICK = IntervalOptions(method="logit")
-
-
 @pytest.fixture(scope="module")
 def done():
-    return finished(rule=QUICK)
+    return finished()
 
 
 @pytest.fixture(scope="module")
 def adaptive():
-    return finished(stages=2, rule=QUICK)
+    return finished(stages=2)
 
 
 def resealed(auditor: Auditor, changes: Mapping[str, bytes], *, result: bool = False) -> Folder:
@@ -435,7 +430,7 @@ def test_a_file_is_sealed_once_and_by_its_own_step(done):
 
 def stopped(*, stop: bool) -> Auditor:
     """Return an audit of two planned stages that was finished after the first."""
-    made = begun(second_stage_labels=200, first_stage_share=0.6, rule=QUICK)
+    made = begun(second_stage_labels=200, first_stage_share=0.6)
     made.begin()
     made.draw_and_label(1, stop=stop)
     made.finish()

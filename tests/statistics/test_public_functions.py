@@ -27,9 +27,9 @@ FUNCTIONS = {
 BELOW = {
     f.__name__: f
     for f in (
-        audit.corrected, audit.equal, audit.neyman, audit.optimal_shares, audit.prior_shift,
-        audit.proportional, audit.required_labels, audit.required_labels_stratified,
-        audit.rogan_gladen, audit.stratify, disagreement.adjusted_metrics,
+        audit.neyman, audit.optimal_shares, audit.prior_shift,
+        audit.required_labels, audit.required_labels_stratified, audit.stratify,
+        disagreement.adjusted_metrics,
         disagreement.agreement_with_people, disagreement.annotator_flip_rates,
         disagreement.fixed_flip_rate, disagreement.flip_rate, disagreement.primary_labels,
         disagreement.primary_shares, disagreement.retest_flip_rates,
@@ -129,7 +129,6 @@ def arguments_of(draw: st.DrawFn, function: Any) -> dict[str, Any]:
             "comments": st.tuples(st.integers(-1, 9), st.integers(-1, 9)),
             "errors": st.lists(st.tuples(wild, wild), max_size=2),
             "population": columns(size),
-            "method": st.sampled_from(["neyman", "pilot", "none"]),
             "strata": st.one_of(st.none(), st.integers(-1, 4)),
             "bound": st.sampled_from([None, "low", "high"]),
             "observed": wild,

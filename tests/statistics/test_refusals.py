@@ -14,13 +14,14 @@ from modwatch.statistics import (
     recalibration,
     review_scores,
 )
-from modwatch.statistics.audit import allocation, sample_design
+from modwatch.statistics.audit import sample_design
+from modwatch.statistics.audit.allocation import beyond as allocation_beyond
+from modwatch.statistics.audit.allocation import neyman, proportional
 from modwatch.statistics.audit.confirmation_rules import ConfirmationRule, planned_rules
 from modwatch.statistics.audit.draw import Scored
 from modwatch.statistics.audit.estimates import AuditEstimator
 from modwatch.statistics.audit.finite_inversion import hypergeometric_interval
 from modwatch.statistics.audit.inversion_interval import inversion_interval
-from modwatch.statistics.audit.label_quality import corrected, rogan_gladen
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.audit.stages import next_stage
 from modwatch.statistics.audit.stratified import StratumCounts, combine
@@ -47,7 +48,7 @@ def strata(**changes):
 
 
 def beyond(sizes, first, labels):
-    return allocation.beyond(np.ones(len(sizes)), np.array(sizes), np.array(first), labels)
+    return allocation_beyond(np.ones(len(sizes)), np.array(sizes), np.array(first), labels)
 
 
 def stage(population, labels, positives):
@@ -69,8 +70,8 @@ def designed(labels, scores=(0.5,) * 100):
     return sample_design.design(side, side, labels)
 
 
-def cut(score, method="neyman", bins=8, **more):
-    return sample_design.strata(score, method=method, bins=bins, **more)
+def cut(score, bins=8, **more):
+    return sample_design.strata(score, bins=bins, **more)
 
 
 def scored(**changes):
@@ -134,29 +135,25 @@ LENGTHS = "inconsistent numbers|for \\d+ strata|equal lengths|different lengths"
 
 #: Plans and wishes: what is asked for cannot be had.
 DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
-    "no strata": (lambda: allocation.equal([], 10), "the number of comments of each"),
-    "an empty stratum": (lambda: allocation.equal([10, 0], 10), "must not contain empty strata"),
-    "few labels": (lambda: allocation.equal([10, 10], 3), "3 labels are too few for 2 strata"),
-    "a negative budget": (lambda: allocation.equal([10, 10], -1), "too few"),
-    "half a label": (lambda: allocation.equal([10, 10], 10.5), "must be whole"),
-    "a negative minimum": (lambda: allocation.equal([10, 10], 10, minimum=-1), "at least 0, got"),
-    "a worst case below 1": (lambda: allocation.neyman([9], [0.1], 9, worst_case=0.9), "got 0.9"),
-    "no worst case": (lambda: allocation.neyman([9], [0.1], 9, worst_case=NAN), "got nan"),
+    "no strata": (lambda: proportional([], 10), "the number of comments of each"),
+    "an empty stratum": (lambda: proportional([10, 0], 10), "must not contain empty strata"),
+    "few labels": (lambda: proportional([10, 10], 3), "3 labels are too few for 2 strata"),
+    "a negative budget": (lambda: proportional([10, 10], -1), "too few"),
+    "half a label": (lambda: proportional([10, 10], 10.5), "must be whole"),
+    "a negative minimum": (lambda: proportional([10, 10], 10, minimum=-1), "at least 0, got"),
+    "a worst case below 1": (lambda: neyman([9], [0.1], 9, worst_case=0.9), "got 0.9"),
+    "no worst case": (lambda: neyman([9], [0.1], 9, worst_case=NAN), "got nan"),
     "fewer than given": (lambda: beyond([9, 9], [3, 3], 5), "5 labels are fewer than the 6"),
     "a rule": (lambda: ConfirmationRule(negative=1.1, positive=0.0), "of a confirmation must be"),
     "a share above 1": (lambda: planned_rules({}, {}, 1.1), r"must be in \[0, 1\]"),
-    "strata method": (lambda: sample_design.DesignOptions(method="kmeans"), "got 'kmeans'"),
     "no bins": (lambda: sample_design.DesignOptions(bins=0), "at least 1, got 0"),
-    "allocation": (lambda: sample_design.DesignOptions(allocation="pilot"), "got 'pilot'"),
     "prevalence 0": (lambda: sample_design.DesignOptions(expected_prevalence=0.0), "got 0.0"),
     "all flagged": (lambda: sample_design.DesignOptions(flagged_share=1.0), "flagged_share must"),
     "a variance": (lambda: sample_design.DesignOptions(worst_case=0.9), "at least 1, got 0.9"),
     "an empty period": (lambda: designed(100, ()), "The period has no comments"),
     "a budget of NaN": (lambda: designed(NAN), "must be whole"),
     "cut nothing": (lambda: cut([]), "There are no comments"),
-    "cut: method": (lambda: cut([0.5], "kmeans"), "got 'kmeans'"),
     "cut: bins": (lambda: cut([0.5], bins=0), "at least 1, got 0"),
-    "interval method": (lambda: IntervalOptions(method="wald"), "got 'wald'"),
     "interval sides": (lambda: IntervalOptions(sides="left"), "got 'left'"),
     "level 1": (lambda: IntervalOptions(level=1.0), r"must be in \(0.5, 1\)"),
     "all labelled": (lambda: next_stage(stage(9, 9, [1]), 10), "Every comment is labelled already"),
@@ -179,9 +176,9 @@ DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
 
 #: Arrays and numbers of the wrong kind, length or range.
 INPUTS: dict[str, tuple[Callable[[], object], str]] = {
-    "a population of NaN": (lambda: allocation.equal([10, NAN], 10), "NaN"),
-    "a spread too few": (lambda: allocation.neyman([10, 10], [0.1], 10), LENGTHS),
-    "a spread of NaN": (lambda: allocation.neyman([10, 10], [0.1, NAN], 10), "NaN"),
+    "a population of NaN": (lambda: proportional([10, NAN], 10), "NaN"),
+    "a spread too few": (lambda: neyman([10, 10], [0.1], 10), LENGTHS),
+    "a spread of NaN": (lambda: neyman([10, 10], [0.1, NAN], 10), "NaN"),
     "strata: none": (lambda: strata(**dict.fromkeys(STRATA, ())), "There are no strata"),
     "strata: lengths": (lambda: strata(labels=[5]), "must have equal lengths"),
     "strata: score": (lambda: strata(score=[0.1, 1.1]), r"score must contain values in \[0, 1\]"),
@@ -204,7 +201,7 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "scores: halves": (lambda: counts([0.5], [0.5]), "count"),
     "cut: expected": (lambda: cut([0.1, 0.2], expected=[0.5, 2.0]), "expected"),
     "assign outside": (
-        lambda: sample_design.Strata(method="quantile", edges=(0.5,)).assign([1.5]), "score"
+        lambda: sample_design.Strata(edges=(0.5,)).assign([1.5]), "score"
     ),
     "drawn: ids": (lambda: scored(comment_id=["a", "b"]), "inconsistent numbers of samples"),
     "drawn: traits": (lambda: scored(traits={"language": []}), "inconsistent numbers of samples"),
@@ -212,11 +209,6 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "audit: estimate": (lambda: audit().estimate("auc"), "Metric must be one of .*got 'auc'"),
     "audit: bound": (lambda: audit().bound("kappa", upper=True), "Metric must be one of"),
     "sample: positives": (lambda: hypergeometric_interval(np.array(2), 1, 9), "no more positives"),
-    "errors: 1": (lambda: rogan_gladen(0.1, 0.0, 1.0), r"must be in \[0, 1\)"),
-    "errors: half": (lambda: rogan_gladen(0.1, 0.5, 0.5), "sum to less than 1"),
-    "corrected: value": (lambda: corrected(1.1, 0.1, (1, 1), errors=[(0, 0)]), "precision must"),
-    "corrected: missed": (lambda: corrected(0.5, -0.1, (1, 1), errors=[(0, 0)]), "got -0.1"),
-    "corrected: comments": (lambda: corrected(0.5, 0.1, (-1, 1), errors=[(0, 0)]), "comments must"),
     "model: bins": (
         lambda: model_metrics.expected_calibration_error([1], [0.5], n_bins=0), "n_bins"
     ),

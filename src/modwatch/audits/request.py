@@ -22,8 +22,6 @@ from modwatch.statistics.audit.sample_design import Design, DesignOptions
 from modwatch.statistics.audit.share_interval import IntervalOptions
 from modwatch.statistics.label_truth import SHARED
 
-_NOT_RULE = ("method",)
-
 #: Longest period; a longer one is probably a mistyped year.
 _MOST_DAYS = 3653
 
@@ -128,8 +126,7 @@ class AuditRequest:
 def requested(form: Mapping[str, Any]) -> AuditRequest:
     """Return the request of a form: fields of AuditRequest, of its options and of its rule by name.
 
-    The method of the interval is called `interval`, since `method` is that of the strata. Days may
-    be text, YYYY-MM-DD; what is missing or None is as by default.
+    Days may be text, YYYY-MM-DD; what is missing or None is as by default.
 
     >>> form = {"audit": "a", "first": "2026-01-05", "last": "2026-01-06", "labels": 500, "bins": 6}
     >>> asked = requested(form)
@@ -146,7 +143,8 @@ def requested(form: Mapping[str, Any]) -> AuditRequest:
         )
     own = _of(AuditRequest, given)
     days = {name: _day(name, own.get(name)) for name in ("first", "last")}
-    options, rule = DesignOptions(**_of(DesignOptions, given)), IntervalOptions(**_of_rule(given))
+    options = DesignOptions(**_of(DesignOptions, given))
+    rule = IntervalOptions(**_of(IntervalOptions, given))
     return AuditRequest(**{**own, **days, "options": options, "rule": rule})
 
 
@@ -173,14 +171,6 @@ def _of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
 def _whole(number: object) -> object:
     """Return 5 for 5.0, which a form in JSON may hold for a whole number."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-def _of_rule(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the rule; `method` and `seed` of a form are those of the design."""
-    own = _of(
-        IntervalOptions, {name: value for name, value in given.items() if name not in _NOT_RULE}
-    )
-    return own | ({"method": given["interval"]} if "interval" in given else {})
 
 
 def _day(name: str, given: object) -> datetime.date:

@@ -16,9 +16,7 @@ def settings(done: Auditor, options: dict[str, object]) -> list[tuple[str, str]]
 
 def test_no_setting_of_the_design_has_the_name_of_a_variable(done):
     assert settings(done, asdict(DesignOptions())) == [
-        ("Stratification method", "neyman"),
         ("Maximum strata of unflagged comments", "8"),
-        ("Allocation of labels to strata", "neyman"),
         ("Variance over that of a random sample, at most", "1.1"),
         ("Share of labels for flagged comments", "optimal for recall"),
         ("Expected share of positives among unflagged", "from the scores"),
@@ -26,9 +24,8 @@ def test_no_setting_of_the_design_has_the_name_of_a_variable(done):
 
 
 def test_what_was_chosen_stands_there(done):
-    chosen = DesignOptions(method="sqrt_mass", flagged_share=0.25, expected_prevalence=0.005)
+    chosen = DesignOptions(flagged_share=0.25, expected_prevalence=0.005)
     result = dict(settings(done, asdict(chosen)))
-    assert result["Stratification method"] == "sqrt mass"
     assert result["Share of labels for flagged comments"] == "25 %"
     assert result["Expected share of positives among unflagged"] == "0.5 %"
 

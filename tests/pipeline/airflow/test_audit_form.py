@@ -157,8 +157,6 @@ def test_the_ends_of_the_limits_can_be_carried_out(small, name, end):
         ("level", 0.5),
         ("level", 1),
         ("deadline_days", 0),
-        ("method", "random"),
-        ("allocation", "pilot"),
         ("sides", "none"),
         ("audit", "../elsewhere"),
         ("audit", "Grand"),

@@ -14,7 +14,6 @@ STRATA = st.lists(st.tuples(st.integers(1, 10**7), SPREADS, st.floats(0, 1)), mi
 
 
 def every_rule(population, spread, labels, minimum):
-    yield allocation.equal(population, labels, minimum=minimum)
     yield allocation.proportional(population, labels, minimum=minimum)
     for worst in (1.0, 1.1, 1e9):
         yield allocation.neyman(population, spread, labels, worst_case=worst, minimum=minimum)
@@ -43,7 +42,6 @@ def test_without_ties_the_order_of_the_strata_moves_nothing():
 def test_shares_are_those_of_the_rules():
     population = np.array([90_000, 9_000, 1_000])
     spread = np.array([0.03, 0.2, 0.5])
-    assert allocation.equal(population, 3000, minimum=0).tolist() == [1000, 1000, 1000]
     even, by_score = population / population.sum(), population * spread
     found = allocation.neyman(population, spread, 900, worst_case=1e9, minimum=0)
     assert found == pytest.approx(900 * by_score / by_score.sum(), abs=2)
@@ -55,7 +53,6 @@ def test_shares_are_those_of_the_rules():
 
 
 def test_a_full_stratum_leaves_its_labels_to_the_others():
-    assert allocation.equal([5, 1000], 100).tolist() == [5, 95]
     found = allocation.neyman([10, 1000], [0.5, 0.001], 200, worst_case=1e9)
     assert found.tolist() == [10, 190]
 

@@ -21,7 +21,7 @@ from modwatch.statistics.audit.draw import Scored, ScoreHistogram, day_digest, s
 from modwatch.statistics.audit.draw import draw as draw_sample
 from modwatch.statistics.audit.draw import keys_of as keys_by
 from modwatch.statistics.audit.plan import AuditPlan, planned_strata
-from modwatch.statistics.audit.sample_design import DesignOptions, ScoreCounts, design
+from modwatch.statistics.audit.sample_design import ScoreCounts, design
 
 draw, keys_of = partial(draw_sample, seed=SEED), partial(keys_by, seed=SEED)
 
@@ -300,14 +300,13 @@ def test_a_histogram_takes_zeros_of_either_sign_and_refuses_what_is_no_score():
             counts.add(np.array([score], np.float32))
 
 
-@pytest.mark.parametrize("method", ["neyman", "quantile", "equal_width", "sqrt_mass"])
-def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan(method):
+def test_edges_from_a_histogram_hold_exactly_the_comments_of_the_plan():
     comments = make_comments(5_000, score="dull")
     sides = ScoreHistogram(), ScoreHistogram()
     for part in comments.parts:
         for histogram, inside in zip(sides, (part.flagged, ~part.flagged), strict=True):
             histogram.add(part.prob[inside])
-    made = design(sides[0].counts(), sides[1].counts(), 200, DesignOptions(method=method))
+    made = design(sides[0].counts(), sides[1].counts(), 200)
     plan = replace(make_plan(comments, 200), strata=planned_strata(made))
     found: Mapping[int, int] = Counter(
         number for part in comments.parts for number in strata_of(plan, part).tolist()

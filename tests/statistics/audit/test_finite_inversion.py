@@ -36,7 +36,7 @@ def coverage(population: Sizes, labels: Sizes, score: tuple[float, ...]) -> np.n
     counts = StratumCounts.from_arrays(
         population=population, labels=labels, positives=seen, score=score
     )
-    low, high = interval(counts.weighted(), IntervalOptions(method="finite_inversion"))
+    low, high = interval(counts.weighted(), IntervalOptions())
     covered = []
     for truth in itertools.product(*(range(size + 1) for size in population)):
         share = sum(truth) / sum(population)

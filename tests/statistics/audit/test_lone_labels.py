@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
-from modwatch.statistics.audit.share_interval import METHODS, IntervalOptions, interval
+from modwatch.statistics.audit.share_interval import IntervalOptions, interval
 from modwatch.statistics.audit.stratified import StratumCounts
 
 SCORES = [0.01, 0.2, 0.05, 0.3]
@@ -81,10 +81,9 @@ def test_strata_that_are_labelled_whole_have_no_error():
     assert figure.error == pytest.approx(np.sqrt(0.14 * 0.86 / 49 * 0.9) * 500 / 524)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_no_method_takes_lone_labels_for_certain(method):
+def test_lone_labels_are_not_taken_for_certain():
     counts = StratumCounts.from_arrays(
         population=[500] * 4, labels=[1] * 4, positives=[1, 1, 1, 0], score=SCORES
     )
-    low, high = interval(counts.weighted(), IntervalOptions(method=method))
+    low, high = interval(counts.weighted(), IntervalOptions())
     assert high - low > 0.4

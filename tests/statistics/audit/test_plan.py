@@ -318,8 +318,8 @@ def test_another_format_or_rule_is_refused():
     for other in (0, 2, None, "1"):
         with pytest.raises(AuditError, match="The format of the plan is not 1"):
             AuditPlan.from_json(edited(lambda fields, other=other: fields.update(format=other)))
-    with pytest.raises(AuditError, match="not an audit plan: Interval method must be"):
-        AuditPlan.from_json(edited(lambda fields: fields["rule"].update(method="guess")))
+    with pytest.raises(AuditError, match="not an audit plan: Sides of the interval must"):
+        AuditPlan.from_json(edited(lambda fields: fields["rule"].update(sides="left")))
 
 
 def test_strata_of_a_design_are_planned_as_they_were_made():

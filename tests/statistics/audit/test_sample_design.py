@@ -9,25 +9,21 @@ from hypothesis import strategies as st
 from modwatch.common.errors import DesignError
 from modwatch.statistics.audit.allocation import MINIMUM
 from modwatch.statistics.audit.sample_design import (
-    ALLOCATIONS,
     EVEN_SHARE,
     FLAGGED_LEAST,
     FLAGGED_MOST,
-    METHODS,
     DesignOptions,
     ScoreCounts,
     design,
     strata,
 )
 from modwatch.statistics.recalibration import KnownLabels, shrunk
-from modwatch_lab.audit_designs import hostile, routed_labels
+from modwatch_lab.audit_designs import hostile, quantile_strata, routed_labels
 
 SCORES = st.lists(st.floats(0, 1), max_size=60)
 OPTIONS = st.builds(
     DesignOptions,
-    method=st.sampled_from(METHODS),
     bins=st.integers(1, 12),
-    allocation=st.sampled_from(ALLOCATIONS),
     worst_case=st.floats(1, 50),
     flagged_share=st.none() | st.floats(0.01, 0.99),
 )
@@ -127,7 +123,7 @@ KNOWN = st.none() | st.lists(
 
 @given(
     LABELLED, st.integers(1, 40), st.integers(16, 3000), KNOWN,
-    st.builds(DesignOptions, method=st.sampled_from(METHODS), bins=st.integers(1, 12),
+    st.builds(DesignOptions, bins=st.integers(1, 12),
               expected_prevalence=st.none() | st.floats(1e-5, 0.9)),
 )  # fmt: skip
 def test_no_labels_make_it_much_worse_than_a_random_sample(rows, times, labels, known, options):
@@ -190,11 +186,6 @@ def test_few_labels_are_drawn_in_fewer_strata():
     made = design(ScoreCounts.from_scores([]), scores, 30).unflagged
     assert 1 <= len(made.strata) < 8
     assert made.labels.sum() == 30
-    # Somebody who asks for all of them gets them, without the promise.
-    equal = design(
-        ScoreCounts.from_scores([]), scores, 30, DesignOptions(allocation="equal")
-    ).unflagged
-    assert len(equal.strata) == 8
 
 
 @pytest.mark.parametrize("labels", [-5, 0, 23])
@@ -212,9 +203,9 @@ DRAWN_SCORES = st.lists(
 )
 
 
-@given(DRAWN_SCORES, st.sampled_from(METHODS), st.integers(1, 12))
-def test_no_stratum_is_empty_and_equal_scores_stay_together(score, method, bins):
-    made = strata(score, method=method, bins=bins)
+@given(DRAWN_SCORES, st.integers(1, 12))
+def test_no_stratum_is_empty_and_equal_scores_stay_together(score, bins):
+    made = strata(score, bins=bins)
     stratum = made.assign(score)
     assert 1 <= len(made) <= bins
     assert np.unique(stratum).tolist() == list(range(len(made)))
@@ -227,42 +218,26 @@ def test_no_stratum_is_empty_and_equal_scores_stay_together(score, method, bins)
     )
 
 
-@given(
-    DRAWN_SCORES, st.sampled_from(METHODS), st.integers(1, 12), st.randoms(use_true_random=False)
-)
-def test_neither_order_nor_counting_changes_the_edges(score, method, bins, random):
-    made = strata(score, method=method, bins=bins)
+@given(DRAWN_SCORES, st.integers(1, 12), st.randoms(use_true_random=False))
+def test_neither_order_nor_counting_changes_the_edges(score, bins, random):
+    made = strata(score, bins=bins)
     shuffled = score.copy()
     random.shuffle(shuffled)
-    assert strata(shuffled, method=method, bins=bins) == made
+    assert strata(shuffled, bins=bins) == made
     value, count = np.unique(score, return_counts=True)
-    assert strata(value, method=method, bins=bins, counts=count) == made
+    assert strata(value, bins=bins, counts=count) == made
     empty = np.append(count, 0)
-    assert strata(np.append(value, 0.123), method=method, bins=bins, counts=empty) == made
+    assert strata(np.append(value, 0.123), bins=bins, counts=empty) == made
 
 
 def test_quantiles_hold_as_many_comments_each():
-    made = strata(np.arange(1000) / 1000, method="quantile", bins=8)
+    made = quantile_strata(np.arange(1000) / 1000, 8)
     assert np.bincount(made.assign(np.arange(1000) / 1000)).tolist() == [125] * 8
-
-
-def test_equal_widths_are_tenths():
-    assert strata(np.arange(100) / 100, method="equal_width", bins=10).edges == pytest.approx(
-        np.arange(1, 10) / 10
-    )
-
-
-def test_sqrt_mass_is_the_rule_of_dalenius_and_hodges():
-    """Cumulative √f: classes of 1/1000 with f = 100, 400, 900 and 1,600 have √f 10, 20, 30, 40."""
-    classes = [0.1, 0.2, 0.3, 0.4]
-    made = strata(classes, method="sqrt_mass", bins=2, counts=[100, 400, 900, 1600])
-    # Of 100, the first three have 60 and the middle of the third is at 45.
-    assert made.edges == (0.4,)
 
 
 def test_neyman_strata_have_as_much_spread_each():
     score = np.linspace(0, 1, 20_001) ** 3
-    made = strata(score, method="neyman", bins=8)
+    made = strata(score, bins=8)
     spread = np.sqrt(score * (1 - score))
     mass = (1 - EVEN_SHARE) * spread / spread.sum() + EVEN_SHARE / score.size
     assert np.bincount(made.assign(score), weights=mass) == pytest.approx([1 / 8] * 8, abs=1e-3)
@@ -271,9 +246,9 @@ def test_neyman_strata_have_as_much_spread_each():
 def test_neyman_goes_by_what_is_expected_of_a_score():
     score = np.linspace(0, 1, 1001)
     sure = np.where(score < 0.5, 0.0, 0.5)
-    edges = strata(score, method="neyman", bins=4, expected=sure).edges
+    edges = strata(score, bins=4, expected=sure).edges
     assert sum(edge >= 0.5 for edge in edges) == 3
 
 
 def test_scores_that_are_sure_are_cut_as_quantiles():
-    assert strata([0.0, 1.0], method="neyman", bins=2).edges == (1.0,)
+    assert strata([0.0, 1.0], bins=2).edges == (1.0,)

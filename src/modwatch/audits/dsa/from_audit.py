@@ -39,15 +39,9 @@ NO_DECISIONS = (
     "a flag of a model is no measure"
 )
 _NO_NOTICES = "the audited software does not process notices"
-_INVERSION = (
+_INTERVAL = (
     "confidence interval by test inversion, allowing for violations that the score does not detect"
 )
-_INTERVALS = {
-    "finite_inversion": _INVERSION,
-    "inversion": _INVERSION,
-    "korn_graubard": "Korn–Graubard confidence interval",
-    "logit": "logit confidence interval",
-}
 _RATES = ("accuracy", "precision", "recall")
 _SHARES = {
     "accuracy": "Accuracy, the share of all decisions that are correct",
@@ -186,7 +180,7 @@ def _method(rule: IntervalOptions, *, corrected: bool) -> str:
     )
     return (
         "stratified random sample of the comments of the period, labelled blind; "
-        f"{_INTERVALS[rule.method]}{_SIDES[rule.sides]}{errors if corrected else ''}"
+        f"{_INTERVAL}{_SIDES[rule.sides]}{errors if corrected else ''}"
     )
 
 
@@ -365,15 +359,6 @@ def _annotators(result: Mapping[str, Any]) -> list[str]:
     errors = result.get("label_errors")
     if errors is not None:
         return [*sentences, _confirmations(errors)]
-    for row in result["sensitivity"]:
-        if row["cut"]:
-            continue
-        recall = "unknown" if row["recall"] is None else f"{row['recall']:.4f}"
-        sentences.append(
-            f"At assumed annotator error rates of {row['false_positive']:.4g} for false positives "
-            f"and {row['false_negative']:.4g} for false negatives, corrected precision is "
-            f"{row['precision']:.4f} and corrected recall {recall}."
-        )
     return sentences
 
 

@@ -152,8 +152,8 @@ def cost(result: Result) -> str:
     """Return the labels that a random sample needs for the same standard error."""
     needed = result["random_labels"]
     # Of sampling alone, where the estimate allows for errors of the annotators.
-    missed = of_metric(result.get("uncorrected", result["figures"]), "prevalence_unflagged")
-    source = " from sampling" if "uncorrected" in result else ""
+    missed = of_metric(result["figures"], "prevalence_unflagged")
+    source = " from sampling" if "label_errors" in result else ""
     if needed is None or not missed["labels"]:
         return (
             "The labels that a random sample needs could not be computed: there is no estimate of "
@@ -161,8 +161,8 @@ def cost(result: Result) -> str:
         )
     return (
         f"The standard error{source} of the share of positives among unflagged comments is "
-        f"{100 * missed['error']:.2g} percentage points. A random sample needs {needed:,} labels "
-        f"of unflagged comments for the same standard error. This audit used "
+        f"{100 * result['sampling_error']:.2g} percentage points. A random sample needs "
+        f"{needed:,} labels of unflagged comments for the same standard error. This audit used "
         f"{missed['labels']:,}, {_compared(needed / missed['labels'])}."
     )
 
@@ -193,22 +193,10 @@ def limits(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> list[str]
 
 
 def _of_interval(plan: AuditPlan) -> str:
-    interval = plan.rule
-    if interval.method not in ("finite_inversion", "inversion"):
-        return (
-            "The interval estimates each range of scores from its own labels alone. Where a large "
-            "range has no positives among its labels, the interval may miss the true value more "
-            "often than its confidence level says."
-        )
-    of = (
-        "all comments that should have been flagged"
-        if interval.method == "finite_inversion"
-        else "the comments that should have been flagged and were not"
-    )
     return (
-        f"The interval assumes that at most {formatting.rate(interval.hidden_share)} of {of} are "
-        "hidden, that is, have scores like those of harmless comments. If more are, recall may be "
-        "below the interval."
+        f"The interval assumes that at most {formatting.rate(plan.rule.hidden_share)} of all "
+        "comments that should have been flagged are hidden, that is, have scores like those of "
+        "harmless comments. If more are, recall may be below the interval."
     )
 
 

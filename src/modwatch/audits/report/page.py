@@ -94,8 +94,6 @@ def page_context(
         "labelling": tables.of_labelling(result),
         "agreement": tables.of_agreement(result),
         "error_rates": tables.of_error_rates(result),
-        "other_errors": tables.of_other_errors(result, interval),
-        "sensitivity": tables.of_sensitivity(result, interval),
         "cost": tables.of_cost(result),
         "cost_comparison": narrative.cost(result),
         "limits": narrative.limits(plan, result, chain),

@@ -24,17 +24,14 @@ _HEADING = 40
 
 #: Options of the design: title, and text when not given.
 _DESIGN = {
-    "method": ("Stratification method", ""),
     "bins": ("Maximum strata of unflagged comments", ""),
-    "allocation": ("Allocation of labels to strata", ""),
     "worst_case": ("Variance over that of a random sample, at most", ""),
     "flagged_share": ("Share of labels for flagged comments", "optimal for recall"),
     "expected_prevalence": ("Expected share of positives among unflagged", "from the scores"),
 }
 _RATES = {"flagged_share", "expected_prevalence"}
 
-_CORRECTED_METRICS = ("recall", "precision", "prevalence_unflagged")
-_DOMAIN_METRICS = (*_CORRECTED_METRICS, "accuracy")
+_DOMAIN_METRICS = ("recall", "precision", "prevalence_unflagged", "accuracy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,69 +220,6 @@ def of_error_rates(result: Result) -> Table | None:
     )
 
 
-def of_other_errors(result: Result, interval: IntervalOptions) -> Table | None:
-    """Return the estimates by what is supposed about errors; None where labels count as true."""
-    if "uncorrected" not in result:
-        return None
-    level = formatting.level(interval)
-    return Table(
-        caption="Estimates by what is supposed about errors of the annotators",
-        columns=(
-            *("Metric", "Shared errors as stated", level),
-            *("No shared errors", level, "No errors", level),
-        ),
-        rows=tuple(
-            (
-                title(metric),
-                *(
-                    text
-                    for name in ("figures", "independent", "uncorrected")
-                    for estimate in [of_metric(result[name], metric)]
-                    for text in (
-                        formatting.value_of(estimate, interval),
-                        formatting.ends_of(estimate, interval),
-                    )
-                ),
-            )
-            for metric in (estimate["metric"] for estimate in in_order(result["figures"]))
-        ),
-        numbers=frozenset({1, 3, 5}),
-    )
-
-
-def of_sensitivity(result: Result, interval: IntervalOptions) -> Table | None:
-    """Return the metrics corrected for annotator errors; None when there are none to correct."""
-    if not result["sensitivity"]:
-        return None
-    figures = result.get("uncorrected", result["figures"])
-    estimates = {name: of_metric(figures, name) for name in _CORRECTED_METRICS}
-    places = {
-        name: 0 if estimate["value"] is None else formatting.estimate_decimals(estimate, interval)
-        for name, estimate in estimates.items()
-    }
-    impossible = "the labels contradict such error rates"
-    rows = tuple(
-        (
-            formatting.rate(row["false_positive"]),
-            formatting.rate(row["false_negative"]),
-            *(
-                formatting.NONE if row["cut"] else formatting.percent(row[name], places[name])
-                for name in _CORRECTED_METRICS
-            ),
-            impossible if row["cut"] else "",
-        )
-        for row in result["sensitivity"]
-    )
-    return Table(
-        caption="Estimates corrected for annotator errors at assumed rates",
-        columns=(
-            "False positives", "False negatives", *map(title, _CORRECTED_METRICS), "Remark",
-        ),
-        rows=rows,
-        numbers=frozenset(range(1, 5)),
-    )  # fmt: skip
-
-
 def of_cost(result: Result) -> Table:
     """Return the labels of the audit, and of a random sample with the same standard error."""
     missed = of_metric(result["figures"], "prevalence_unflagged")
@@ -350,7 +284,7 @@ def of_plan(plan: AuditPlan) -> Table:
     interval, options = plan.rule, plan.options or {}
     sides = "two-sided" if interval.sides == "both" else f"one-sided, {interval.sides} bound"
     settings = {
-        "Interval method": f"{interval.method.replace('_', ' ')}, {sides}",
+        "Interval": f"test inversion, {sides}",
         "Confidence level": formatting.rate(interval.level),
         "Maximum share of hidden positives": formatting.rate(interval.hidden_share),
         "Labels of the second stage": formatting.whole(plan.second_stage_labels),

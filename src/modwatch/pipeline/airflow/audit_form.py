@@ -48,13 +48,6 @@ FORM: dict[str, Param] = {
         minimum=20,
         maximum=1_000_000,
     ),
-    "method": _design(
-        "string",
-        "Stratification",
-        "How scores are divided into strata. Keep the default unless you compare methods.",
-        default="neyman",
-        enum=["neyman", "quantile", "equal_width", "sqrt_mass"],
-    ),
     "bins": _design(
         "integer",
         "Number of strata",
@@ -62,14 +55,6 @@ FORM: dict[str, Param] = {
         default=8,
         minimum=1,
         maximum=64,
-    ),
-    "allocation": _design(
-        "string",
-        "Allocation",
-        "neyman: more labels where errors are likely by the scores, with a minimum in "
-        "each stratum.",
-        default="neyman",
-        enum=["neyman", "proportional", "equal"],
     ),
     "worst_case": _design(
         "number",
@@ -98,7 +83,8 @@ FORM: dict[str, Param] = {
     "second_stage_share": _design(
         "number",
         "Second stage",
-        "Share of the labels for a second draw, allocated by the results of the first.",
+        "Share of the labels for a second draw, allocated by the results of the first, if the "
+        "scores are not known to be calibrated.",
         default=0.0,
         minimum=0,
         exclusiveMaximum=1,

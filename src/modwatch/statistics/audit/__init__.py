@@ -25,21 +25,19 @@ estimated with confidence intervals of nominal coverage. From arrays to recall:
 Topics:
 
 - Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
-  parts: `Strata` by `stratify`; `equal`, `proportional` and `neyman` allocation;
+  parts: `Strata` by `stratify`; `neyman` allocation;
   `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
 - Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
 - Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator` and
-  `AuditEstimate`; `IntervalOptions` and `interval`; `rogan_gladen` and `corrected` for annotator
-  errors.
+  `AuditEstimate`; `IntervalOptions` and `interval`.
 - Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`,
   `compute_result`. `modwatch.audits` keeps and verifies their evidence, and writes their reports.
 """
 
-from modwatch.statistics.audit.allocation import equal, neyman, proportional
+from modwatch.statistics.audit.allocation import neyman
 from modwatch.statistics.audit.draw import Drawn, DrawnComment, Scored
 from modwatch.statistics.audit.draw import draw as draw_sample
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
-from modwatch.statistics.audit.label_quality import Corrected, corrected, rogan_gladen
 from modwatch.statistics.audit.labels import AuditLabel, final_labels
 from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import AuditPlan, PlannedStratum, PopulationDay, planned_strata
@@ -75,7 +73,6 @@ __all__ = [
     "AuditLabel",
     "AuditPlan",
     "Calibration",
-    "Corrected",
     "Design",
     "DesignOptions",
     "Drawn",
@@ -94,19 +91,15 @@ __all__ = [
     "calibrated",
     "combine",
     "compute_result",
-    "corrected",
     "design_audit",
     "draw_sample",
-    "equal",
     "final_labels",
     "interval",
     "neyman",
     "optimal_shares",
     "planned_strata",
     "prior_shift",
-    "proportional",
     "required_labels",
     "required_labels_stratified",
-    "rogan_gladen",
     "stratify",
 ]  # fmt: skip

@@ -34,16 +34,6 @@ WORST_CASE = 1.1
 MINIMUM = 2
 
 
-def equal(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints:
-    """Return an equal number for each stratum.
-
-    >>> equal([100, 1000], 20).tolist()
-    [10, 10]
-    """
-    sizes = strata_sizes(population)
-    return beyond(np.ones(sizes.size), sizes, _least(sizes, labels, minimum), labels)
-
-
 def proportional(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints:
     """Return numbers in proportion to the population.
 

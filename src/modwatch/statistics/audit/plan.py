@@ -181,7 +181,7 @@ class AuditPlan:
     def edges(self, side: str) -> Strata:
         """Return the ranges of one side."""
         inner = [stratum.lower for stratum in self.strata if stratum.side == side][1:]
-        return Strata(method="planned", edges=tuple(edge for edge in inner if edge is not None))
+        return Strata(edges=tuple(edge for edge in inner if edge is not None))
 
     def calibration_of(self, side: str) -> Calibration:
         """Return how the scores of one side were recalibrated for the design."""

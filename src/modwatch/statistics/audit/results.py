@@ -15,7 +15,7 @@ import numpy as np
 from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors, label_errors
-from modwatch.statistics.audit.label_quality import agreement, error_rates, sensitivity
+from modwatch.statistics.audit.label_quality import agreement, error_rates
 from modwatch.statistics.audit.labels import (
     AuditLabel,
     Key,
@@ -29,7 +29,6 @@ from modwatch.statistics.audit.metric_intervals import METRICS
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.stages import Label, side_counts
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.label_truth import ErrorEvidence
 
 #: Minimum comments of a value to be reported: estimates on fewer would describe single people.
 LEAST_COMMENTS = 50
@@ -70,33 +69,27 @@ def computed(evidence: Evidence) -> Document:
     `random_labels`: see `_random_labels`.
 
     The `figures` of a plan with confirmations allow for errors of the annotators, of which some may
-    be shared, as the plan states; `independent` are those if no error is shared, `uncorrected`
-    those if every final label is true. `label_errors` counts the confirmations and estimates the
-    error rates.
+    be shared, as the plan states; `label_errors` counts the confirmations and estimates the error
+    rates. Without confirmations, every final label counts as true.
     """
     made = _Estimation.from_evidence(evidence)
-    plan, plain = evidence.plan, made.plain(made.whole)
-    estimates = made.reported(made.whole) if made.errors else plain
-    by_metric = {estimate.metric: estimate for estimate in plain}
+    plan = evidence.plan
+    # Of the sampling error alone: a random sample would have annotator errors, too.
+    (missed,) = made.plain(made.whole, ("prevalence_unflagged",))
     document = _counts(made) | {
-        "figures": [estimate.figure() for estimate in estimates],
+        "figures": [estimate.figure() for estimate in made.reported(made.whole)],
         "strata": _by_stratum(plan, made.drawn, made.final),
         "domains": _by_domain(made),
         "agreement": agreement(plan, made.drawn, evidence.labels),
-        "sensitivity": sensitivity(by_metric, plan),
-        # Of the sampling error alone: a random sample would have annotator errors, too.
+        "sampling_error": missed.error,
         "random_labels": _random_labels(
-            by_metric["prevalence_unflagged"],
-            sum(plan.strata[n].population for n in plan.of_side("unflagged")),
+            missed, sum(plan.strata[n].population for n in plan.of_side("unflagged"))
         ),
     }
     if made.errors is None:
         return document
-    return document | {
-        "uncorrected": [estimate.figure() for estimate in plain],
-        "label_errors": error_rates(plan, made.drawn, evidence.labels, made.errors),
-        "independent": [figure.figure() for figure in made.independent()],
-    }
+    rates = error_rates(plan, made.drawn, evidence.labels, made.errors)
+    return document | {"label_errors": rates}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +147,6 @@ class _Estimation:
         if self.errors is None:
             return self.plain(part, metrics)
         return self.corrected(self.errors, part, metrics)
-
-    def independent(self) -> list[AuditEstimate]:
-        """Return the metrics of all comments if no error is shared."""
-        plan, alone = self.evidence.plan, ErrorEvidence.sharing(0, 0)
-        errors = label_errors(plan, self.drawn, self.evidence.labels, stated=alone)
-        return self.corrected(errors, self.whole, METRICS) if errors else []
 
     def corrected(
         self, errors: LabelErrors, part: _Part, metrics: Sequence[str]

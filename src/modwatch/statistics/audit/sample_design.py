@@ -17,9 +17,7 @@ from modwatch.statistics.arguments import Floats, Ints, budget, shares, whole_nu
 from modwatch.statistics.audit.allocation import (
     MINIMUM,
     WORST_CASE,
-    equal,
     neyman,
-    proportional,
     safe_minima,
 )
 from modwatch.statistics.audit.stratified import StratumCounts
@@ -32,24 +30,15 @@ from modwatch.statistics.recalibration import (
     shrunk,
 )
 
-#: quantile: equal numbers of comments. equal_width: ranges of equal width. sqrt_mass: equal sums of
-#: √f over narrow classes of frequency f (Dalenius & Hodges 1959). neyman: equal sums of √(p(1−p)),
-#: the standard deviation of the label under a calibrated score p.
-METHODS = ("quantile", "equal_width", "sqrt_mass", "neyman")
-
-#: Part of the mass of `neyman` that is spread evenly, so that the stratum of the lowest scores does
-#: not contain nearly all comments.
+#: Part of the mass that is spread evenly, so that the stratum of the lowest scores does not contain
+#: nearly all comments.
 EVEN_SHARE = 0.25
-
-#: Number of classes for `sqrt_mass`.
-_CLASSES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strata:
     """Ranges of the score: stratum h is edges[h−1] ≤ score < edges[h], in ascending order."""
 
-    method: str
     #: (H−1,) inner edges, ascending.
     edges: tuple[float, ...]
 
@@ -59,7 +48,7 @@ class Strata:
     def assign(self, score: ArrayLike) -> Ints:
         """Return the stratum (n,) in 0…H−1 of each score (n,); MetricInputError outside [0, 1].
 
-        >>> Strata(method="quantile", edges=(0.5,)).assign([0.2, 0.5, 0.9]).tolist()
+        >>> Strata(edges=(0.5,)).assign([0.2, 0.5, 0.9]).tolist()
         [0, 1, 1]
         """
         values = shares("score", score)
@@ -69,27 +58,25 @@ class Strata:
 def strata(
     score: ArrayLike,
     *,
-    method: str = "neyman",
     bins: int = 8,
     counts: ArrayLike | None = None,
     expected: ArrayLike | None = None,
 ) -> Strata:
     """Return at most `bins` strata of the scores (n,) in [0, 1].
 
-    `counts` (n,) is the number of comments with each score, 1 by default; pass a histogram for a
-    population too large for memory. `expected` (n,) is the probability that `neyman` uses, such as
-    the recalibrated score; the score itself by default. Equal scores stay in one stratum, and empty
-    strata are left out. Wei et al., section 4.4; `METHODS`.
+    Strata have equal sums of √(p(1−p)), the standard deviation of the label under a calibrated
+    score p, but for `EVEN_SHARE` (Wei et al., section 4.4). `counts` (n,) is the number of comments
+    with each score, 1 by default; pass a histogram for a population too large for memory.
+    `expected` (n,) is the p of each, such as the recalibrated score; the score itself by default.
+    Equal scores stay in one stratum, and empty strata are left out.
 
     Raises:
-        DesignError: an unknown method, fewer than one bin, no comment.
+        DesignError: fewer than one bin, no comment.
         MetricInputError: scores outside [0, 1], negative counts, arrays of different lengths.
 
-    >>> strata([0.1, 0.2, 0.3, 0.9], method="quantile", bins=2).edges
+    >>> strata([0.1, 0.2, 0.3, 0.9], bins=2).edges
     (0.3,)
     """
-    if method not in METHODS:
-        raise DesignError(f"Strata method must be one of {METHODS}, got {method!r}.")
     if bins < 1:
         raise DesignError(f"Number of strata must be at least 1, got {bins}.")
     values = shares("score", score)
@@ -103,34 +90,23 @@ def strata(
     value, chance, frequency = (column[frequency > 0] for column in (value, chance, frequency))
     if not value.size:
         raise DesignError("There are no comments to stratify; choose a period with comments.")
-    if method == "equal_width":
-        place = value * bins
-    else:
-        mass = _mass(value, frequency, chance / frequency, method)
-        middle = np.cumsum(mass) - mass / 2
-        place = middle / mass.sum() * bins
+    mass = _mass(frequency, chance / frequency)
+    middle = np.cumsum(mass) - mass / 2
+    place = middle / mass.sum() * bins
     # Rounded, so that the order of summation does not decide ties.
     stratum = np.minimum(np.floor(np.round(place, 9)), bins - 1)
     first = np.flatnonzero(np.diff(stratum)) + 1
-    return Strata(method=method, edges=tuple(float(edge) for edge in value[first]))
+    return Strata(edges=tuple(float(edge) for edge in value[first]))
 
 
-def _mass(value: Floats, frequency: Floats, chance: Floats, method: str) -> Floats:
+def _mass(frequency: Floats, chance: Floats) -> Floats:
     """Return the mass (m,) of each score; strata have equal sums of it."""
-    if method == "quantile":
-        return frequency
-    if method == "sqrt_mass":
-        place = np.minimum((value * _CLASSES).astype(np.int64), _CLASSES - 1)
-        of_class = np.bincount(place, weights=frequency, minlength=_CLASSES)[place]
-        return np.asarray(frequency / np.sqrt(of_class))
     spread = frequency * np.sqrt(chance * (1 - chance))
     even = np.asarray(frequency / frequency.sum())
     if not spread.any():
         return even
     return np.asarray((1 - EVEN_SHARE) * spread / spread.sum() + EVEN_SHARE * even)
 
-
-ALLOCATIONS = ("neyman", "proportional", "equal")
 
 #: Minimum and maximum share of the labels for flagged comments: precision needs some, and recall
 #: hardly improves with more.
@@ -146,17 +122,14 @@ _NOTHING_KNOWN: Mapping[str, KnownLabels] = MappingProxyType({})
 class DesignOptions:
     """Options of the design; DesignError for values out of range.
 
-    >>> DesignOptions().method, DesignOptions().bins, DesignOptions().worst_case
-    ('neyman', 8, 1.1)
+    >>> DesignOptions().bins, DesignOptions().worst_case
+    (8, 1.1)
     """
 
-    method: str = "neyman"
     #: At most; fewer where the labels are too few for the promise of `worst_case`.
     bins: int = 8
-    #: neyman | proportional | equal
-    allocation: str = "neyman"
-    #: At most how many times the variance of a random sample of the side with as many labels
-    #: `neyman` allows, ≥ 1, whatever the labels turn out to be.
+    #: At most how many times the variance of a random sample of the side with as many labels the
+    #: allocation allows, ≥ 1, whatever the labels turn out to be.
     worst_case: float = WORST_CASE
     #: Share of the labels for flagged comments in (0, 1); None: optimal for recall.
     flagged_share: float | None = None
@@ -164,10 +137,6 @@ class DesignOptions:
     expected_prevalence: float | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise DesignError(f"Strata method must be one of {METHODS}, got {self.method!r}.")
-        if self.allocation not in ALLOCATIONS:
-            raise DesignError(f"Allocation must be one of {ALLOCATIONS}, got {self.allocation!r}.")
         if self.bins < 1:
             raise DesignError(f"Number of strata must be at least 1, got {self.bins}.")
         if not 1 <= self.worst_case < np.inf:
@@ -272,7 +241,7 @@ def design(
     `known` holds labels of random comments from before the audit, of the sides `flagged` and
     `unflagged`; they recalibrate the scores, unless `options` expect a prevalence. On each side the
     estimate has at most `options.worst_case` times the variance of a random sample with as many
-    labels of that side, however wrong the scores are (for `neyman` allocation).
+    labels of that side, however wrong the scores are.
 
     Raises:
         DesignError: no comments, or fewer labels than the minima of the strata.
@@ -287,7 +256,7 @@ def design(
     most_bins = (min(options.bins, _FLAGGED_BINS), options.bins)
     maps = _calibrations(flagged, unflagged, options, known)
     sides = [
-        _side(scores, calibration, options.method, bins) if scores.comments else None
+        _side(scores, calibration, bins) if scores.comments else None
         for scores, calibration, bins in zip(both, maps, most_bins, strict=True)
     ]
     if not any(sides):
@@ -333,11 +302,10 @@ def _calibrations(
     return first, second
 
 
-def _side(scores: ScoreCounts, calibration: Calibration, method: str, bins: int) -> SideDesign:
+def _side(scores: ScoreCounts, calibration: Calibration, bins: int) -> SideDesign:
     """Return a side in at most `bins` strata, before allocation."""
     cut = strata(
         scores.score,
-        method=method,
         bins=bins,
         counts=scores.count,
         expected=calibration.probability(scores.score),
@@ -389,15 +357,11 @@ def _allocated(
     side: SideDesign, scores: ScoreCounts, labels: int, options: DesignOptions
 ) -> SideDesign:
     """Return the side with its labels, in fewer strata if the labels are too few for so many."""
-    if options.allocation == "equal":
-        return replace(side, labels=equal(side.population, labels))
-    if options.allocation == "proportional":
-        return replace(side, labels=proportional(side.population, labels))
     bins = len(side.strata)
     # One stratum is a random sample, and always possible.
     while safe_minima(side.population, labels, options.worst_case).sum() > labels:
         bins -= 1
-        side = _side(scores, side.calibration, options.method, bins)
+        side = _side(scores, side.calibration, bins)
     spread = np.sqrt(side.score * (1 - side.score))
     worst = options.worst_case
     return replace(side, labels=neyman(side.population, spread, labels, worst_case=worst))

@@ -1,22 +1,15 @@
-"""The share of positives on one side of the decision, with its interval.
-
-`finite_inversion` is the default method, `inversion` the same without the finite population. The
-others are those of survey software: they estimate the rate of a stratum from its own labels alone.
-"""
+"""The share of positives on one side of the decision, with its interval: `finite_inversion`."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special, stats
 
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.audit.finite_inversion import finite_inversion
-from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE, inversion_interval
+from modwatch.statistics.audit.inversion_interval import HIDDEN_SHARE
 from modwatch.statistics.audit.stratified import WeightedCounts
-from modwatch.statistics.intervals import clopper_pearson
 
-METHODS = ("finite_inversion", "inversion", "korn_graubard", "logit")
 SIDES = ("both", "lower", "upper")
 
 
@@ -28,13 +21,11 @@ class IntervalOptions:
     (0.1, 0.0)
     """
 
-    method: str = "finite_inversion"
     #: Confidence level in (0.5, 1).
     level: float = 0.95
     #: both, or one-sided: `lower` or `upper` gives one bound at the level, the other end is 0 or 1.
     sides: str = "both"
-    #: Share in [0, 1) of all positives of the period that may have scores like those of negatives;
-    #: for `finite_inversion`. For `inversion`, of the positives of each side.
+    #: Share in [0, 1) of all positives of the period that may have scores like those of negatives.
     hidden_share: float = HIDDEN_SHARE
 
     @property
@@ -48,8 +39,6 @@ class IntervalOptions:
         return replace(self, sides=other.get(self.sides, self.sides))
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise DesignError(f"Interval method must be one of {METHODS}, got {self.method!r}.")
         if self.sides not in SIDES:
             raise DesignError(f"Sides of the interval must be one of {SIDES}, got {self.sides!r}.")
         if not 0.5 < self.level < 1:
@@ -76,63 +65,15 @@ def interval(
 
     >>> counts = WeightedCounts(weight=np.array([0.01]), labels=np.array([100]),
     ...     positives=np.array([10]), score=np.array([0.1]), unseen=np.array([1.0]))
-    >>> ends = interval(counts, IntervalOptions(method="korn_graubard"))
+    >>> ends = interval(counts, IntervalOptions())
     >>> [round(float(end), 3) for end in ends]
     [0.049, 0.177]
     """
     if not counts.unseen.any():
         return counts.rate, counts.rate
-    if options.method == "finite_inversion":
-        return finite_inversion(
-            counts, tails=options.tails, hidden_share=options.hidden_share, found=found
-        )
-    if options.method == "inversion":
-        return inversion_interval(counts, tails=options.tails, hidden_share=options.hidden_share)
-    method = korn_graubard if options.method == "korn_graubard" else logit
-    return method(counts, options.tails)
-
-
-def korn_graubard(
-    counts: WeightedCounts, tails: tuple[float, float] = (0.025, 0.025)
-) -> tuple[Floats, Floats]:
-    """Return the Clopper–Pearson interval on the effective sample size (Korn & Graubard 1998).
-
-    n* = p̂(1−p̂)/V̂ × (t(n−1)/t(df))², df = labels − strata; where the labels do not vary, n replaces
-    p̂(1−p̂)/V̂.
-    """
-    rate, variance = counts.rate, counts.variance
-    labels, freedom = float(counts.labels.sum()), counts.degrees_of_freedom
-    effective = np.where(
-        variance > 0, rate * (1 - rate) / np.where(variance > 0, variance, 1), labels
+    return finite_inversion(
+        counts, tails=options.tails, hidden_share=options.hidden_share, found=found
     )
-    ends = []
-    for number, tail in enumerate(tails):
-        trials = effective
-        if tail > 0:
-            plain, true = stats.t.ppf(1 - tail, max(labels - 1, 1)), stats.t.ppf(1 - tail, freedom)
-            trials = effective * float(plain / true) ** 2
-        ends.append(clopper_pearson(rate * trials, trials, tails)[number])
-    return ends[0], ends[1]
-
-
-def logit(
-    counts: WeightedCounts, tails: tuple[float, float] = (0.025, 0.025)
-) -> tuple[Floats, Floats]:
-    """Return the interval that is symmetric on the logit scale, with Student's t.
-
-    Falls back to Korn–Graubard where the share is 0 or 1, or the labels do not vary.
-    """
-    rate, error = counts.rate, np.sqrt(counts.variance)
-    inside = (rate > 0) & (rate < 1) & (error > 0)
-    safe = np.where(inside, rate, 0.5)
-    scale = error / (safe * (1 - safe))
-    other = korn_graubard(counts, tails)
-    ends = []
-    for number, (tail, sign) in enumerate(zip(tails, (-1, 1), strict=True)):
-        step = sign * stats.t.ppf(1 - tail, counts.degrees_of_freedom) if tail > 0 else 0.0
-        end = special.expit(special.logit(safe) + step * scale)
-        ends.append(np.where(inside & (tail > 0), end, other[number]))
-    return ends[0], ends[1]
 
 
 @dataclass(frozen=True, kw_only=True)
