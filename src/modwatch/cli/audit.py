@@ -54,7 +54,6 @@ def audit() -> None:
 @click.option("--labels", type=int, default=1000, help="Labels of all stages.")
 @options(
     bins=(int, "Strata of the unflagged comments; default: 8."),
-    method=(str, "How to bin scores into strata; default: neyman."),
     worst_case=(float, "Highest variance relative to a random sample; default: 1.1."),
     flagged_share=(float, "Share of the labels for flagged comments."),
     expected_prevalence=(float, "Prevalence among unflagged comments, if known."),

@@ -107,7 +107,7 @@ def misses(annotators: int, *, hard: bool) -> tuple[pd.DataFrame, float]:
         true = pd.Series(truth(made))
         tables.append(table.loc[true.index, ["adjusted", "raw", "majority"]].sub(true, axis=0))
         share = made.annotations.counts()[:, 1] / annotators
-        flip = rates.mean if rates.by_annotator else rates.rates()
+        flip = rates.rates()
         clipped.append(float(adjusted(metrics.auroc, share, made.prob, flip) or 0) - true["auroc"])
     return sum(tables) / len(tables), float(np.mean(clipped))
 

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.disagreement import (
     Annotations,
-    annotator_flip_rates,
     estimate_flip_rates,
     fixed_flip_rate,
     flip_rate,
     retest_flip_rates,
 )
-from modwatch.statistics.disagreement.flip_rates import groups_differ, variation
 
 
 def test_the_papers_example():
@@ -64,16 +62,6 @@ def test_hard_items_have_higher_rates():
     assert (found.table["flip_rate"] <= found.table["flip_rate_high"]).all()
 
 
-def test_annotators_who_differ_by_chance_do_not_hide_hard_items():
-    """One test in a hundred finds differences where there are none: here of people's rates."""
-    made = world(8, annotators=20, hard=True)
-    retests = made.annotations.retests
-    assert groups_differ(retests.annotator, retests.differ)
-    found = estimate_flip_rates(made.annotations)
-    assert found.method == "strata"
-    assert variation(found) > 10 * variation(annotator_flip_rates(made.annotations))
-
-
 def test_few_annotators_are_stratified_by_what_their_labels_do_not_influence():
     made = world(5, hard=True)
     found = estimate_flip_rates(made.annotations, by=made.prob)
@@ -89,31 +77,6 @@ def test_the_percentiles_hold_the_rate():
         row = retest_flip_rates(made.annotations, strata=1).table.iloc[0]
         held += row["flip_rate_low"] <= made.flip_rate <= row["flip_rate_high"]
     assert held >= 32
-
-
-def test_rates_by_annotator():
-    rng = np.random.default_rng(0)
-    item, person = (row.ravel() for row in np.meshgrid(np.arange(3_000), np.arange(4)))
-    rate = np.array([0.02, 0.1, 0.2, 0.3])[person]
-    primary = rng.random(item.size) < 0.4
-    rounds = [primary ^ (rng.random(item.size) < rate) for _ in range(2)]
-    annotations = Annotations.from_columns(
-        item=np.tile(item, 2), annotator=np.tile(person, 2), label=np.r_[*rounds].astype(int)
-    )
-    found = estimate_flip_rates(annotations)
-    assert found.method == "annotator"
-    assert found.rates() == pytest.approx([0.02, 0.1, 0.2, 0.3], abs=0.02)
-    assert found.table["annotator"].tolist() == [0, 1, 2, 3]
-
-
-def test_an_annotator_without_retests_gets_the_rate_of_all():
-    annotations = Annotations.from_columns(
-        item=[*range(10), *range(10), 0],
-        annotator=["ann"] * 20 + ["bob"],
-        label=[0] * 10 + [1] + [0] * 9 + [1],
-    )
-    found = annotator_flip_rates(annotations)
-    assert found.rates()[1] == found.rates()[0] == flip_rate(0.1)
 
 
 def test_a_stratum_without_retests_borrows_from_the_nearest_and_says_so():
@@ -140,8 +103,6 @@ def test_a_stratum_at_chance_is_named():
 def test_too_few_retests_are_an_error():
     with pytest.raises(MetricInputError, match=r"there are . retests; at least 100"):
         retest_flip_rates(world(0, items=40, retests=0.02).annotations)
-    with pytest.raises(MetricInputError, match="no annotator labelled an item again"):
-        annotator_flip_rates(world(0, items=50, retests=0).annotations)
     with pytest.raises(MetricInputError, match="by has 3 values for 200 items"):
         retest_flip_rates(world(0, items=200).annotations, by=[1, 2, 3])
 

@@ -10,8 +10,6 @@ from hypothesis.extra.numpy import arrays
 
 from modwatch.statistics.disagreement import (
     Annotations,
-    FlipRates,
-    annotator_flip_rates,
     fixed_flip_rate,
     majority,
     primary_labels,
@@ -60,21 +58,3 @@ def test_primary_shares_are_unbiased_and_eq_2_is_not(opinion, people):
     assert np.dot(chance, unbiased[:, 1]) == pytest.approx(opinion)
     if opinion == 0:
         assert abs(np.dot(chance, primary_labels(shares, flip)[:, 1]) - opinion) > 0.02
-
-
-def test_each_annotators_rate_corrects_their_label():
-    annotations = Annotations.from_columns(item=[0, 0], annotator=["ann", "bob"], label=[1, 0])
-    table = annotator_flip_rates(
-        Annotations.from_columns(
-            item=[0, 0], annotator=["ann", "ann"], label=[1, 1], classes=[0, 1]
-        )
-    ).table
-    rates = FlipRates(
-        method="annotator",
-        reason="",
-        table=table.iloc[[0, 0]].assign(flip_rate=[0.0, 0.25]),
-        row=np.arange(2),
-    )
-    # 1 for ann; bob's 0 counts (1 − 0.25) / (1 − 0.5) = 1.5 times for 0, −0.5 times for 1.
-    assert primary_shares(annotations, rates).tolist() == [[0.75, 0.25]]
-    assert primary_shares(annotations, fixed_flip_rate(annotations, 0.1)).tolist() == [[0.5, 0.5]]

@@ -190,7 +190,7 @@ class AnnotationReport:
         found = {}
         if self.metrics_table is not None:
             found["metrics"] = self.metrics_table.rename_axis("metric").reset_index()
-        if self.rates is not None and not self.rates.by_annotator:
+        if self.rates is not None:
             found["flip_rates"] = self.rates.table
         for grouping in self.groupings:
             name = _key(grouping.name)

@@ -19,7 +19,7 @@ def report_figures(report: AnnotationReport) -> dict[str, Figure]:
     """
     figures = {}
     rates = report.rates
-    if rates is not None and not rates.by_annotator and len(rates.table) > 1:
+    if rates is not None and len(rates.table) > 1:
         figures["flip_rates"] = _flip_rates(rates.table)
     for grouping in report.groupings:
         if grouping.groups is None:

@@ -12,8 +12,8 @@ disagree; of two different labels of one item by one annotator, one is a slip (G
 *The Disagreement Deconvolution*).
 
     data           Annotations, majority
-    flip rates     flip_rate, estimate_flip_rates, retest_flip_rates, annotator_flip_rates,
-                   svd_flip_rates, fixed_flip_rate
+    flip rates     flip_rate, estimate_flip_rates, retest_flip_rates, svd_flip_rates,
+                   fixed_flip_rate
     distributions  primary_labels, primary_shares, sample_primary_labels
     metrics        adjusted_metrics, agreement_with_people, adjusted
 
@@ -29,7 +29,6 @@ from modwatch.statistics.disagreement.annotations import Annotations, Retests, m
 from modwatch.statistics.disagreement.factorisation import estimate_flip_rates, svd_flip_rates
 from modwatch.statistics.disagreement.flip_rates import (
     FlipRates,
-    annotator_flip_rates,
     fixed_flip_rate,
     flip_rate,
     retest_flip_rates,
@@ -43,7 +42,7 @@ from modwatch.statistics.disagreement.primary import (
 
 __all__ = [
     "ADJUSTED_METRICS", "Annotations", "FlipRates", "Retests", "adjusted",
-    "adjusted_metrics", "agreement_with_people", "annotator_flip_rates", "estimate_flip_rates",
+    "adjusted_metrics", "agreement_with_people", "estimate_flip_rates",
     "fixed_flip_rate", "flip_rate", "majority", "primary_labels", "primary_shares",
     "retest_flip_rates", "sample_primary_labels", "svd_flip_rates",
 ]  # fmt: skip

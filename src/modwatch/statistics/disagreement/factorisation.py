@@ -16,12 +16,8 @@ from modwatch.common.errors import MetricInputError
 from modwatch.statistics.disagreement.annotations import Annotations, Codes
 from modwatch.statistics.disagreement.flip_rates import (
     MINIMUM_ITEMS,
-    MINIMUM_RETESTS,
     FlipRates,
-    annotator_flip_rates,
-    groups_differ,
     retest_flip_rates,
-    variation,
 )
 from modwatch.statistics.intervals import clopper_pearson
 
@@ -83,30 +79,19 @@ def estimate_flip_rates(
 ) -> FlipRates:
     """Return flip rates by the estimator that the data allow; `reason` explains the choice.
 
-    With 100 retests: by annotator if each annotator has 200 retests and their rates differ, more
-    than those of strata of items; by strata of items if these differ; else one rate for all. Strata
-    are those of `by` (I,), such as a model's probability, if it is given and items have fewer than
-    ten annotators (median); else those of the share of minority labels. With fewer retests:
+    With 100 retests: by strata of items if these differ; else one rate for all. Strata are those of
+    `by` (I,), such as a model's probability, if it is given and items have fewer than ten
+    annotators (median); else those of the share of minority labels. With fewer retests:
     `svd_flip_rates`, with `seed` and `progress`.
 
     Raises:
         MetricInputError: labels that were given again differ as often as by chance, or there are
             neither retests nor annotators who gave many labels to the same items.
     """
-    retests = annotations.retests
-    if retests.item.size < MINIMUM_ITEMS:
+    if annotations.retests.item.size < MINIMUM_ITEMS:
         return svd_flip_rates(annotations, seed=seed, progress=progress)
     several = np.median(annotations.counts().sum(axis=1)) >= _MANY
-    by = None if several else by
-    given = np.bincount(retests.annotator, minlength=len(annotations.annotators))
-    if given.min() < MINIMUM_RETESTS or not groups_differ(retests.annotator, retests.differ):
-        return retest_flip_rates(annotations, by=by)
-    of_annotators = annotator_flip_rates(annotations)
-    try:
-        of_strata = retest_flip_rates(annotations, by=by)
-    except MetricInputError:  # a stratum at chance
-        return of_annotators
-    return max(of_annotators, of_strata, key=variation)
+    return retest_flip_rates(annotations, by=None if several else by)
 
 
 def svd_flip_rates(

@@ -1,9 +1,8 @@
 """Flip rates: how often an annotator's label is not the one that they give most often.
 
-Three estimators (Gordon et al. 2021, section 4): by strata of items, from labels that annotators
-gave again; by annotator, where each gave many labels again; and without any such label, from how
-well a matrix factorisation predicts each label (`factorisation`). `choice` takes the one that the
-data allow, and says why.
+Two estimators (Gordon et al. 2021, section 4): by strata of items, from labels that annotators gave
+again; and without any such label, from how well a matrix factorisation predicts each label
+(`factorisation.estimate_flip_rates` takes the one that the data allow, and says why).
 """
 
 from dataclasses import dataclass, field
@@ -20,17 +19,15 @@ from modwatch.statistics.arguments import Floats
 from modwatch.statistics.disagreement.annotations import Annotations, Counts
 from modwatch.statistics.intervals import clopper_pearson
 
-Method = Literal["strata", "pooled", "annotator", "svd", "fixed"]
+Method = Literal["strata", "pooled", "svd", "fixed"]
 
 #: Items with retests that a stratum requires, and strata that the paper recommends (section 6.3.1).
 MINIMUM_ITEMS, RECOMMENDED_STRATA = 100, 10
-#: Retests that an annotator requires for a flip rate of their own.
-MINIMUM_RETESTS = 200
 #: Most strata by the share of minority labels, and by quantiles.
 _FINEST, _QUANTILES = 50, 10
 #: Of rates computed from others.
 _ROUNDING = 1e-12
-#: Level of a test on whether strata, or annotators, differ.
+#: Level of a test on whether strata differ.
 _LEVEL = 0.01
 
 
@@ -71,26 +68,20 @@ class FlipRates:
     method: Method
     #: Why this estimator.
     reason: str
-    #: One row a stratum, annotator or all: `low`, `high` (share of minority labels in a stratum),
-    #: or `annotator`; `items`, `retests`, `self_disagreement`, `flip_rate`, `flip_rate_low`,
-    #: `flip_rate_high`.
+    #: One row a stratum, or all: `low`, `high` (share of minority labels in a stratum); `items`,
+    #: `retests`, `self_disagreement`, `flip_rate`, `flip_rate_low`, `flip_rate_high`.
     table: pd.DataFrame = field(repr=False)
-    #: Row of the table of each item (I,), or by the method `annotator` of each annotator (A,).
+    #: Row of the table of each item (I,).
     row: NDArray[np.intp] = field(repr=False)
 
-    @property
-    def by_annotator(self) -> bool:
-        """Whether each annotator has a flip rate of their own."""
-        return self.method == "annotator"
-
     def rates(self, bound: Literal["low", "high"] | None = None) -> Floats:
-        """Return the flip rate of each item (I,), or of each annotator (A,), or a bound of it."""
+        """Return the flip rate of each item (I,), or a bound of it."""
         column = "flip_rate" if bound is None else f"flip_rate_{bound}"
         return np.asarray(self.table[column].to_numpy(np.float64)[self.row])
 
     @property
     def mean(self) -> float:
-        """Mean flip rate of the items, or of the annotators."""
+        """Mean flip rate of the items."""
         return float(self.rates().mean())
 
 
@@ -155,28 +146,6 @@ def _reason(strata: int, name: str, *, recommended: bool) -> str:
     few = recommended and strata < RECOMMENDED_STRATA
     hint = f"; the paper recommends at least {RECOMMENDED_STRATA}" if few else ""
     return f"{strata} strata of items by {name} differ in their flip rates{hint}"
-
-
-def annotator_flip_rates(annotations: Annotations) -> FlipRates:
-    """Return the flip rate of each annotator, from the labels that they gave again.
-
-    The idealised case (Gordon et al. 2021, section 4.1), in which the flip rate of an annotator is
-    the same for all items. An annotator without retests gets the rate of all retests together.
-
-    Raises:
-        MetricInputError: there is no retest, or an annotator's labels differ as often as by chance.
-    """
-    retests = annotations.retests
-    if not retests.item.size:
-        raise MetricInputError("no annotator labelled an item again; use svd_flip_rates")
-    size = len(annotations.annotators)
-    table = _table(retests.annotator, retests.differ, size, annotations.n_classes)
-    table.insert(0, "annotator", annotations.annotators)
-    overall = _table(np.zeros(retests.item.size, np.intp), retests.differ, 1, annotations.n_classes)
-    missing = table["retests"] == 0
-    table.loc[missing, _RATES] = overall[_RATES].to_numpy()
-    reason = "annotators have many retests each, and their flip rates differ"
-    return FlipRates(method="annotator", reason=reason, table=table, row=np.arange(size))
 
 
 def fixed_flip_rate(annotations: Annotations, rate: float) -> FlipRates:
@@ -252,17 +221,6 @@ def groups_differ(group: NDArray[Any], differ: NDArray[np.bool_]) -> bool:
         return False
     statistic = np.sum((hits - size * share) ** 2 / (size * share * (1 - share)))
     return bool(special.chdtrc(size.size - 1, statistic) < _LEVEL)
-
-
-def variation(rates: FlipRates) -> float:
-    """Return by how much the rows' disagreement with themselves varies: χ² less its expectation."""
-    size = rates.table["retests"].to_numpy(np.float64)
-    known = size > 0
-    size, r = size[known], rates.table["self_disagreement"].to_numpy(np.float64)[known]
-    mean = float(size @ r / size.sum())
-    if not 0 < mean < 1:
-        return 0.0
-    return float((size * (r - mean) ** 2).sum() / (mean * (1 - mean))) - (size.size - 1)
 
 
 def _table(

@@ -143,7 +143,7 @@ def _agreement(
     value, low, high = (float(weight @ of_item / weight.sum()) for of_item in of_items)
     rows = annotations.first
     item, label = annotations.item[rows], annotations.label[rows]
-    flip = rates.rates(bound)[annotations.annotator[rows] if rates.by_annotator else item]
+    flip = rates.rates(bound)[item]
     rate = flip / (len(classes) - 1)
     scale = 1 / (1 - len(classes) * rate)
     change = np.empty(item.size)

@@ -85,16 +85,7 @@ def primary_parts(
     _check_flip(flip, classes)
     rate = flip / (classes - 1)
     scale = 1 / (1 - classes * rate)
-    if not rates.by_annotator:
-        return counts * scale[:, None], counts * (scale * rate)[:, None]
-    rows = annotations.first
-    of = annotations.annotator[rows]
-    cell = annotations.item[rows].astype(np.int64) * classes + annotations.label[rows]
-    own, flipped = (
-        np.bincount(cell, weights, counts.size).astype(np.float64)
-        for weights in (scale[of], (scale * rate)[of])
-    )
-    return own.reshape(counts.shape), flipped.reshape(counts.shape)
+    return counts * scale[:, None], counts * (scale * rate)[:, None]
 
 
 def sample_primary_labels(
