@@ -116,7 +116,7 @@ def fewest_told_of(clusters, groups):
 
 def test_shares_of_groups_in_clusters_tell_of_no_few_people():
     seed = 0
-    table = long_table(seed=seed, people=110, items=60, bias=-0.3)
+    table = long_table(seed=seed, people=300, items=60, bias=-0.3)
     people = table.drop_duplicates("annotator").set_index("annotator")
     rng = np.random.default_rng(seed)
     few = people["country"].mask(rng.random(len(people)) < 0.1, "thirdland")

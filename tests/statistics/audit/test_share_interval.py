@@ -66,6 +66,12 @@ RULES = [
 ]
 
 
+def test_the_ends_of_few_comments_do_not_exclude_the_share():
+    """One comment is not labelled: 13 or 14 of 16 are positive, and 13/15 lies between."""
+    low, high = interval(sampled([16], [15], [13]), IntervalOptions(level=0.6, sides="lower"))
+    assert low == 13 / 15 < high
+
+
 @examples(60)
 @given(counts(most=20), st.sampled_from(RULES))
 def test_any_counts_have_an_interval_around_the_estimate(made, rule):

@@ -8,7 +8,7 @@ import pytest
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics.disagreement import Annotations
-from modwatch.statistics.divergence import Groups, annotator_groups, intersections, shown_together
+from modwatch.statistics.divergence import Groups, intersections, shown_together
 
 
 def annotations(people: int) -> Annotations:
@@ -134,8 +134,7 @@ def test_nothing_about_few_people_follows_from_three_groupings(seed):
     given, groupings = three_groupings(seed)
     found = shown_together(groupings, given, minimum=MINIMUM)
     assert fewest_derivable(found) >= MINIMUM
-    if fewest_derivable(groupings) >= MINIMUM:
-        assert [match.names for match in found] == [grouping.names for grouping in groupings]
+    assert found[0].names == groupings[0].names, "the first grouping stays as it is"
     for before, after in zip(groupings, found, strict=True):
         sizes = dict(zip(before.names, before.sizes().tolist(), strict=True))
         assert after.sizes().tolist() == [sizes[name] for name in after.names]
@@ -151,19 +150,6 @@ def test_nothing_about_few_people_follows_from_groupings_shown_one_after_another
         assert [match.names for match in found[:number]] == [match.names for match in shown]
         assert fewest_derivable(found) >= MINIMUM
         shown = found
-
-
-def test_a_search_that_takes_too_long_suppresses_more_and_never_less(monkeypatch):
-    found = []
-    for steps in (1_000, 1):
-        monkeypatch.setattr(annotator_groups, "_MOST_STEPS", steps)
-        shown = []
-        for seed in range(12):
-            given, groupings = three_groupings(seed)
-            shown.append(shown_together(groupings, given, minimum=MINIMUM))
-        assert min(map(fewest_derivable, shown)) >= MINIMUM
-        found.append(sum(len(grouping.names) for groupings in shown for grouping in groupings))
-    assert found[1] < found[0]
 
 
 def test_the_attack_succeeds_on_groupings_that_were_suppressed_alone():

@@ -379,8 +379,6 @@ def _clusters(
     if found.size.min() < minimum:  # a mean profile of few people is theirs
         return None
     shares = _shown_shares(found, profiles.annotator, groups, annotations, minimum)
-    if shares is None:
-        return None
     profile = np.stack(
         [profiles.share[found.cluster == number].mean(axis=0) for number in range(len(found.size))]
     )
@@ -393,34 +391,23 @@ def _shown_shares(
     groups: Groups,
     annotations: Annotations,
     minimum: int,
-) -> Floats | None:
-    """Return the shares of groups (k, G) in clusters of `people` (P,), NaN where few.
+) -> Floats:
+    """Return the shares of groups (k, G) in clusters of `people` (P,), NaN for some groups.
 
-    Few are the people that a share reveals: those of the group in the cluster and, together with
-    other shares and the sizes of clusters and groups, others. None if the sizes alone reveal few.
+    They are those with few people in a cluster and, where the people without a shown group are few
+    in one, the smallest of the others: `shown_together`.
     """
-    clusters = len(found.size)
-    group, cluster = groups.code[people], found.cluster
-    cell = np.where(group < 0, -1, group * clusters + cluster)
-    of = annotations.of_annotators(np.isin(np.arange(len(groups.code)), people))
-    given = [_numbered(numbers, people, groups, minimum) for numbers in (group, cluster, cell)]
-    shown = shown_together(given, of, minimum=minimum)
-    if any(one.names != other.names for one, other in zip(given[:2], shown[:2], strict=True)):
-        return None
+    member = np.zeros(len(groups.code), bool)
+    member[people] = True
+    cluster = np.full_like(groups.code, -1)
+    cluster[people] = found.cluster
+    names = tuple(map(str, range(len(found.size))))
+    given = [
+        Groups(names=names, code=cluster, suppressed={}, without=0),
+        replace(groups, code=np.where(member, groups.code, -1)),
+    ]
+    of = annotations.of_annotators(member)
+    _, shown = shown_together(given, of, minimum=minimum, released=1)
     share = found.group_share.copy()
-    for place, number in np.argwhere(share > 0):
-        if str(number * clusters + place) not in shown[2].names:
-            share[place, number] = np.nan
-    alone = np.bincount(cluster[group < 0], minlength=clusters)
-    share[(alone > 0) & (alone < minimum)] = np.nan  # these people are the rest of the cluster
+    share[:, [name not in shown.names for name in groups.names]] = np.nan
     return share
-
-
-def _numbered(
-    number: NDArray[np.intp], people: NDArray[np.intp], groups: Groups, minimum: int
-) -> Groups:
-    """Return groups of the same annotators by number (P,), without those of few people."""
-    large = np.flatnonzero(np.bincount(number[number >= 0]) >= minimum)
-    code = np.full_like(groups.code, -1)
-    code[people] = np.where(np.isin(number, large), np.searchsorted(large, number), -1)
-    return Groups(names=tuple(map(str, large)), code=code, suppressed={}, without=0)

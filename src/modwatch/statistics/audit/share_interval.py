@@ -71,9 +71,11 @@ def interval(
     """
     if not counts.unseen.any():
         return counts.rate, counts.rate
-    return finite_inversion(
+    low, high = finite_inversion(
         counts, tails=options.tails, hidden_share=options.hidden_share, found=found
     )
+    # Of few comments the ends are of whole ones, and the share may lie beyond.
+    return np.minimum(low, counts.rate), np.maximum(high, counts.rate)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +118,8 @@ class SideShare(IntervalEstimate):
         return cls(
             comments=comments,
             value=counts.rate,
-            low=np.minimum(low, counts.rate),
-            high=np.maximum(high, counts.rate),
+            low=low,
+            high=high,
             error=np.sqrt(counts.variance),
             variance=counts.variance,
         )
