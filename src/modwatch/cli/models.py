@@ -48,7 +48,7 @@ RECIPE: dict[str, tuple[Any, str]] = {
     "max_examples": (int, "Maximum number of comments, drawn at random."),
     "max_steps": (int, "Maximum number of steps of a network."),
     "patience": (int, "Evaluations without a gain before training stops."),
-    "calibration": (str, "none, temperature, platt, beta or isotonic; default: the best of them."),
+    "calibration": (str, "none, platt or isotonic; default: the best of them."),
     "held_out": (float, "Share held out for calibration; default: 0.1."),
     "expected_prevalence": (number_between(0, 1), "Share of toxic comments in the stream."),
     "threshold": (number_between(0, 1), "Flag comments above it; default: the best F1."),

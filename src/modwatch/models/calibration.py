@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 #: From the fewest parameters to the most.
-CalibrationMethod = Literal["none", "temperature", "platt", "beta", "isotonic"]
+CalibrationMethod = Literal["none", "platt", "isotonic"]
 METHODS: tuple[CalibrationMethod, ...] = get_args(CalibrationMethod)
 
 #: Probabilities are moved this far from 0 and 1 before their log odds are taken.
@@ -30,7 +30,7 @@ _EDGE = 1e-12
 _LEAST_SLOPE = 1e-3
 _FOLDS = 5
 #: Parameters of each method but isotonic, whose blocks have two each.
-_COEFFICIENTS = {"none": 0, "temperature": 1, "platt": 2, "beta": 3}
+_COEFFICIENTS = {"none": 0, "platt": 2}
 #: Part of what is left to 0 and to 1 by which isotonic regression rises beyond its blocks.
 _EDGE_RISE = 0.01
 
@@ -39,9 +39,7 @@ _EDGE_RISE = 0.01
 class Calibration:
     """An increasing function of the probability, then a shift to another prevalence.
 
-    - `temperature`: σ(a·ℓ) of the log odds ℓ (Guo et al. 2017)
-    - `platt`: σ(a·ℓ + c) (Platt 1999)
-    - `beta`: σ(a·ln p − b·ln(1−p) + c) (Kull, Silva Filho & Flach 2017)
+    - `platt`: σ(a·ℓ + c) of the log odds ℓ (Platt 1999)
     - `isotonic`: linear between the centres of the blocks of isotonic regression (Oron & Flournoy
       2017), so that comments of one block keep their order
 
@@ -54,7 +52,7 @@ class Calibration:
     """
 
     method: CalibrationMethod
-    #: a; a, c; or a, b, c. Of isotonic: the probabilities of the centres, then their values.
+    #: a, c. Of isotonic: the probabilities of the centres, then their values.
     parameters: tuple[float, ...] = ()
     #: Log odds of the expected prevalence minus those of the corpus.
     prior_shift: float = 0.0
@@ -85,8 +83,8 @@ class Calibration:
         if self.method == "isotonic":
             centres, values = np.split(np.asarray(self.parameters), 2)
             prob = np.interp(prob, centres, values)
-        elif self.method != "none":
-            prob = expit(_features(prob, self.method) @ np.asarray(self.parameters))
+        elif self.method == "platt":
+            prob = expit(_features(prob) @ np.asarray(self.parameters))
         if self.prior_shift:
             prob = expit(logit(np.clip(prob, _EDGE, 1 - _EDGE)) + self.prior_shift)
         return np.asarray(prob)
@@ -105,7 +103,7 @@ def fit_calibration(prob: Floats, label: Labels, method: CalibrationMethod) -> C
         return Calibration(method=method)
     if method == "isotonic":
         return Calibration(method=method, parameters=_isotonic(prob, target))
-    return Calibration(method=method, parameters=_logistic(_features(prob, method), target))
+    return Calibration(method=method, parameters=_logistic(_features(prob), target))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,14 +183,10 @@ def prevalence_weights(label: Labels, expected: float) -> Floats:
     return weights
 
 
-def _features(prob: Floats, method: CalibrationMethod) -> Floats:
-    """Return what the log odds are linear in, (…, number of parameters)."""
+def _features(prob: Floats) -> Floats:
+    """Return what the log odds are linear in, (…, 2)."""
     clipped = np.clip(prob, _EDGE, 1 - _EDGE)
-    if method == "beta":
-        parts = [np.log(clipped), -np.log1p(-clipped), np.ones_like(clipped)]
-    else:
-        parts = [logit(clipped), np.ones_like(clipped)][: 1 if method == "temperature" else 2]
-    return np.stack(parts, axis=-1)
+    return np.stack([logit(clipped), np.ones_like(clipped)], axis=-1)
 
 
 def _smoothed(label: Labels) -> Floats:
@@ -206,18 +200,15 @@ def _smoothed(label: Labels) -> Floats:
 
 
 def _logistic(features: Floats, target: Floats) -> tuple[float, ...]:
-    """Return the coefficients (k,) of logistic regression; slopes are positive."""
-    slopes = max(1, features.shape[1] - 1)
-    start = np.zeros(features.shape[1])
-    start[:slopes] = 1.0
+    """Return slope and intercept of logistic regression; the slope is positive."""
 
     def loss(point: Floats) -> tuple[float, Floats]:
         score = features @ point
         value = np.mean(np.logaddexp(0, score) - target * score)
         return float(value), features.T @ (expit(score) - target) / len(target)
 
-    bounds = [(_LEAST_SLOPE, None)] * slopes + [(None, None)] * (len(start) - slopes)
-    least = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=1e-10)
+    bounds = [(_LEAST_SLOPE, None), (None, None)]
+    least = minimize(loss, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=bounds, tol=1e-10)
     return tuple(map(float, least.x))
 
 

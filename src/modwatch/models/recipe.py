@@ -115,7 +115,7 @@ class Recipe:
 
     #: Share of the corpus held out for early stopping, calibration, threshold and validation.
     held_out: float = 0.1
-    #: Calibration: none, temperature, platt, beta, isotonic; None is chosen by cross-validation.
+    #: Calibration: none, platt, isotonic; None is chosen by cross-validation.
     calibration: str | None = None
     #: Prevalence of the stream; None: that of the corpus.
     expected_prevalence: float | None = None
@@ -203,7 +203,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "loss": LOSSES,
     "pooling": get_args(Pooling),
     "precision": get_args(Precision),
-    "calibration": ("none", "temperature", "platt", "beta", "isotonic"),
+    "calibration": ("none", "platt", "isotonic"),
 }
 _TINY = 1e-6
 _RANGES: tuple[tuple[str, float, float], ...] = (
