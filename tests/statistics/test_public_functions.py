@@ -27,8 +27,7 @@ FUNCTIONS = {
 BELOW = {
     f.__name__: f
     for f in (
-        audit.neyman, audit.optimal_shares, audit.prior_shift,
-        audit.required_labels, audit.required_labels_stratified, audit.stratify,
+        audit.neyman, audit.prior_shift, audit.stratify,
         disagreement.adjusted_metrics,
         disagreement.agreement_with_people, disagreement.fixed_flip_rate, disagreement.flip_rate,
         disagreement.primary_labels,

@@ -29,12 +29,6 @@ from modwatch.statistics.collaboration import collaborative, model_metrics
 from modwatch.statistics.collaboration.model_comparison import ScoredByModel, compare_models
 from modwatch.statistics.disagreement import primary_labels
 from modwatch.statistics.drift import cbpe, distance, profile
-from modwatch.statistics.sample_size import (
-    labels_for_width,
-    optimal_shares,
-    required_labels,
-    required_labels_stratified,
-)
 from modwatch.statistics.sampling import random_keys
 
 NAN, INF = float("nan"), float("inf")
@@ -158,12 +152,6 @@ DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
     "level 1": (lambda: IntervalOptions(level=1.0), r"must be in \(0.5, 1\)"),
     "all labelled": (lambda: next_stage(stage(9, 9, [1]), 10), "Every comment is labelled already"),
     "few for a stage": (lambda: next_stage(strata(), 3), "3 labels are too few for 2 strata"),
-    "prevalence of none": (lambda: required_labels(0), r"must be in \(0, 1\], got 0"),
-    "prevalence of 1.1": (lambda: required_labels(1.1), r"must be in \(0, 1\]"),
-    "no error": (lambda: required_labels(0.1, relative_error=0), "above 0, got 0"),
-    "confidence 1": (lambda: required_labels(0.1, confidence=1), r"Confidence must be in \(0, 1\)"),
-    "too small shares": (lambda: required_labels_stratified([9, 9], [0.1, 0.1], [0.5, 0.4]), "sum"),
-    "no spread": (lambda: optimal_shares([9, 9], [0.0, 1.0]), "No stratum varies"),
     "shift to 0": (lambda: recalibration.prior_shift([0.5], 0.0), r"must be in \(0, 1\)"),
     "shift nothing": (lambda: recalibration.prior_shift([], 0.1), "There are no comments"),
     "no labels": (
@@ -253,15 +241,9 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "known: label": (lambda: known_labels(label=[2]), "other than 0 and 1"),
     "known: lengths": (lambda: known_labels(label=[1, 0]), "inconsistent numbers"),
     "known: weight": (lambda: known_labels(weight=[0.0]), "weight must"),
-    "rates: range": (lambda: required_labels_stratified([9, 9], [0.1, 1.5], [0.5, 0.5]), "rate"),
-    "spread: lengths": (lambda: optimal_shares([9, 9], [0.1]), LENGTHS),
-    "width 0": (lambda: labels_for_width(0.5, 0), "width"),
     "a hidden part": (
         lambda: inversion_interval(strata().weighted(), hidden_share=1.5), r"in \[0, 1\], got 1.5"
     ),
-    "a width of NaN": (lambda: labels_for_width(0.5, NAN), "width"),
-    "a population of −5": (lambda: labels_for_width(0.5, 0.1, population=-5), "population"),
-    "half a comment": (lambda: labels_for_width(0.5, 0.1, population=2.5), "population"),
     "pairs: lengths": (lambda: agreement.cohen_kappa([0, 1], [0]), "y1 2, y2 1"),
     "pairs: NaN": (lambda: agreement.observed_agreement([0, NAN], [0, 1]), "y1 contains NaN"),
     "units: NaN": (lambda: alpha([1], [NAN]), "labels contains NaN"),

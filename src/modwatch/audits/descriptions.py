@@ -8,7 +8,9 @@ from modwatch.statistics.audit.confirmation_rules import expected_confirmations
 from modwatch.statistics.audit.forecast import Forecast, forecast
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum
 from modwatch.statistics.recalibration import EXPECTED
-from modwatch.statistics.sample_size import LABELS_AN_HOUR
+
+#: Speed of the paper's annotators (Wei et al., appendix D).
+LABELS_AN_HOUR = 600
 
 #: The remark on an audit without four eyes.
 ONE_PERSON = (

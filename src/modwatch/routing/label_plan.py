@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from modwatch.common.errors import DesignError
+from modwatch.common.errors import DesignError, MetricInputError
 from modwatch.routing.confirmation_design import confirmation_probabilities
 from modwatch.routing.design import RoutingPolicy
+from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence, GivenLabels, TrueLabels
 from modwatch.statistics.live.estimator import MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.measure import Measured, sample_estimates
 from modwatch.statistics.live.sample import Sample
-from modwatch.statistics.sample_size import positive_width
 
 #: Default widths of the 95 % interval.
 WIDTHS = (0.1, 0.05, 0.02)
@@ -94,7 +94,9 @@ def plan_labels(
         MetricInputError: a width out of range.
         DesignError: a budget that is not positive, or error rates out of range.
     """
-    wanted = [positive_width(width) for width in widths or WIDTHS]
+    wanted = [arguments.fraction("width", width) for width in widths or WIDTHS]
+    if not all(wanted):
+        raise MetricInputError("width must be in (0, 1], got 0")
     if budget is not None and not budget > 0:
         raise DesignError(f"the budget must be more than 0 labels, got {budget:g}")
     rates = None if error_rates is None else _checked(error_rates)

@@ -13,7 +13,6 @@ Functions by topic; `docs/metrics.md` explains each metric:
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
     prediction sets       conformal_coverage, conformal_prediction
-    sample size           labels_for_width
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
@@ -89,7 +88,6 @@ from modwatch.statistics.live.conformal import (
 )
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
 from modwatch.statistics.live.measure import measure_days, reliability_estimates
-from modwatch.statistics.sample_size import labels_for_width
 
 __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "CollaborationCurveDisplay", "Confirmations",
@@ -98,7 +96,7 @@ __all__ = [
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
     "conformal_coverage", "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",
-    "labels_for_width", "mean_shift", "measure_days", "observed_agreement",
+    "mean_shift", "measure_days", "observed_agreement",
     "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
     "precision", "prevalence", "recall", "reliability_curve", "reliability_estimates",
     "remaining_cost", "review_effectiveness", "review_efficiency", "review_scores", "true_labels",

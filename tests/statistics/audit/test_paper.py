@@ -5,8 +5,12 @@ strata; Table 3 but its first row needs the classifiers' scores of CivilComments
 """
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
-from modwatch.statistics.sample_size import required_labels
+from modwatch.common.errors import DesignError
+from modwatch_lab.sample_size import required_labels
 
 TABLE_2 = {
     0.1: (865, 3458, 13830),
@@ -50,3 +54,25 @@ def test_table_1_random_labels_are_those_of_the_lower_bound(low, labels):
     """The table prints two decimals of a percentage."""
     least, most = (required_labels((low + sign * 0.005) / 100) for sign in (1, -1))
     assert least <= labels <= most < 1.01 * least
+
+
+@given(st.floats(1e-6, 1), st.floats(0.01, 1), st.floats(0.01, 0.99))
+def test_labels_are_the_least_whole_number_that_does(prevalence, relative, confidence):
+    labels = required_labels(prevalence, relative_error=relative, confidence=confidence)
+    exact = (1 - prevalence) / prevalence * (stats.norm.ppf((1 + confidence) / 2) / relative) ** 2
+    assert labels >= max(1, exact - 1e-6)
+    assert labels - 1 <= exact + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"prevalence": 0}, r"must be in \(0, 1\], got 0"),
+        ({"prevalence": 1.1}, r"must be in \(0, 1\]"),
+        ({"prevalence": 0.1, "relative_error": 0}, "above 0, got 0"),
+        ({"prevalence": 0.1, "confidence": 1}, r"Confidence must be in \(0, 1\)"),
+    ],
+)
+def test_what_no_sample_has_is_refused(given, refused):
+    with pytest.raises(DesignError, match=refused):
+        required_labels(**given)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from modwatch.audits.descriptions import LABELS_AN_HOUR
 from modwatch.audits.evidence import Event
 from modwatch.audits.report import formatting
 from modwatch.audits.report.charts import range_of, stratum_share
@@ -17,7 +18,6 @@ from modwatch.audits.report.metrics import (
 )
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.share_interval import IntervalOptions
-from modwatch.statistics.sample_size import LABELS_AN_HOUR
 
 #: Maximum length of a column heading.
 _HEADING = 40

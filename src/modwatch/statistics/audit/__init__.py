@@ -27,7 +27,6 @@ Topics:
 - Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
   parts: `Strata` by `stratify`; `neyman` allocation;
   `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
-- Required labels: `required_labels`, `required_labels_stratified`, `optimal_shares`.
 - Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator` and
   `AuditEstimate`; `IntervalOptions` and `interval`.
 - Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`,
@@ -60,11 +59,6 @@ from modwatch.statistics.recalibration import (
     calibrated,
     prior_shift,
 )
-from modwatch.statistics.sample_size import (
-    optimal_shares,
-    required_labels,
-    required_labels_stratified,
-)
 
 __all__ = [
     "METRICS",
@@ -96,10 +90,7 @@ __all__ = [
     "final_labels",
     "interval",
     "neyman",
-    "optimal_shares",
     "planned_strata",
     "prior_shift",
-    "required_labels",
-    "required_labels_stratified",
     "stratify",
 ]  # fmt: skip

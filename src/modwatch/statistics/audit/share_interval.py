@@ -66,8 +66,8 @@ def interval(
     >>> counts = WeightedCounts(weight=np.array([0.01]), labels=np.array([100]),
     ...     positives=np.array([10]), score=np.array([0.1]), unseen=np.array([1.0]))
     >>> ends = interval(counts, IntervalOptions())
-    >>> [round(float(end), 3) for end in ends]
-    [0.049, 0.177]
+    >>> [round(float(end), 2) for end in ends]
+    [0.05, 0.18]
     """
     if not counts.unseen.any():
         return counts.rate, counts.rate
