@@ -30,9 +30,9 @@ from modwatch.statistics.drift.day_comparison import (
 )
 from modwatch.statistics.drift.profile import Profile
 
-#: Population stability index against held-out comments, and calibration error of the window, above
-#: which scores are not taken for calibrated: the bounds of the alerts on them.
-_FAR, _POOR = 1.0, 0.1
+#: Population stability index against held-out comments above which scores are not taken for
+#: calibrated: the bound of the alert on it.
+_FAR = 1.0
 
 
 def day_findings(
@@ -43,13 +43,19 @@ def day_findings(
     references: Sequence[Reference],
     policy: RoutingPolicy,
 ) -> Iterator[Finding]:
-    """Yield drift, volume, shares, expected performance and the queue of a day.
+    """Yield drift, volume, shares and the queue of a day.
 
-    Where something contradicts that its scores are calibrated, no performance is expected of them.
+    And before the first labels the performance that its scores promise, unless they hardly resemble
+    those of the model's held-out comments.
     """
-    scores = day_scores(lake, day)
     yield from _comment_findings(lake, day, references)
-    contradiction = _contradiction(lake, day)
+    if not tables.headline(lake, day):
+        yield from _promised(lake, day, policy)
+    yield from queue_metrics(day_queue(engine, day))
+
+
+def _promised(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> Iterator[Finding]:
+    scores, contradiction = day_scores(lake, day), _contradiction(lake, day)
     known = tables.recalibration(lake, day, scores.model_version)
     score = deployed_scores(lake, day, scores, policy, known)
     for finding in expected_performance(
@@ -61,13 +67,10 @@ def day_findings(
         if contradiction:
             finding = replace(finding, value=None, low=None, high=None, reason=contradiction)
         yield finding
-    yield from queue_metrics(day_queue(engine, day))
 
 
 def _contradiction(lake: Lake, day: datetime.date) -> str:
     """Return what contradicts that the scores of a day are calibrated; empty if nothing does."""
-    if (tables.headline(lake, day, "low").get("ece") or 0.0) > _POOR:
-        return "labels show that the scores are poorly calibrated"
     held_out, today = model_reference(lake, day), read_profile(lake, day)
     if held_out and today.scored >= MINIMUM_COMMENTS:
         distances = compare_scores(today.scores["prob"], held_out.scores["prob"], "prob")

@@ -238,11 +238,11 @@ def recalibration(lake: Lake, day: datetime.date, version: str) -> Recalibration
     return _recalibration(intercept, slope, by_variance)
 
 
-def headline(lake: Lake, last: datetime.date, column: str = "value") -> dict[str, float | None]:
-    """Return a column of the estimates of the model alone, over the window to `last`, by metric."""
-    columns = ["metric", column, "strategy"]
+def headline(lake: Lake, last: datetime.date) -> dict[str, float | None]:
+    """Return the estimates of the model alone, over the window to `last`, by metric."""
+    columns = ["metric", "value", "strategy"]
     rows = lake.table("estimates", last, columns=columns, window=True, design=False).to_pylist()
-    return {row["metric"]: row[column] for row in rows if row["strategy"] is None}
+    return {row["metric"]: row["value"] for row in rows if row["strategy"] is None}
 
 
 def _version(lake: Lake, day: datetime.date) -> str | None:

@@ -51,11 +51,6 @@ _LEGEND = (
     "bold: noted effect; hatched: too few comments"
 )
 
-_ASSUMPTION = (
-    "CBPE assumes calibrated probabilities. It uses no labels, so it cannot detect\n"
-    "a model that is confidently wrong."
-)
-
 _AGES = {
     "queue_age_oldest_hours": ("oldest", charts.VERMILLION, "s", "--"),
     "queue_age_median_hours": ("median", charts.BLUE, "o", "-"),
@@ -76,7 +71,7 @@ def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
     if tables.scores is not None:
         figures["scores"] = score_histogram(tables.scores, title=title)
     if len(tables.drift):
-        figures["drift"] = drift_strip(tables.drift, tables.estimates, title=title)
+        figures["drift"] = drift_strip(tables.drift, title=title)
     if tables.drift["metric"].str.startswith("queue_").any():
         figures["queue"] = queue_health(tables.drift, title=str(day.day))
     if tables.what_if is not None and len(tables.what_if):
@@ -188,24 +183,23 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
     return figure
 
 
-def drift_strip(drift: pd.DataFrame, estimates: pd.DataFrame, *, title: str) -> Figure:
-    """Return effect sizes by feature and day, and below them the accuracy estimated by CBPE.
+def drift_strip(drift: pd.DataFrame, *, title: str) -> Figure:
+    """Return effect sizes by feature and day.
 
-    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days; `estimates` are those
-    of the last day. Cells show effect size and direction; hatched cells have too few comments.
+    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days. Cells show effect size
+    and direction; hatched cells have too few comments.
     """
     days = between(drift["dt"].min(), drift["dt"].max())
     effects = drift_effects(drift)
     rows = _rows_to_show(effects)
-    figure = Figure(figsize=(max(9.0, 3.2 + 0.62 * len(days)), 4.2 + 0.3 * max(len(rows), 3)))
+    figure = Figure(figsize=(max(9.0, 3.2 + 0.62 * len(days)), 2.0 + 0.3 * max(len(rows), 3)))
     figure.set_layout_engine("constrained")
     figure.suptitle(f"Drift: {charts.counted(days)} to {title}", fontsize=14)
-    upper, lower = figure.subplots(2, 1, height_ratios=[max(len(rows), 3), 7])
-    _strip(upper, effects, rows, days)
+    axes = figure.subplots()
+    _strip(axes, effects, rows, days)
     left_out = effects["name"].nunique() - len(rows)
     legend = _LEGEND + (f"; {left_out} smaller effects are in the table" if left_out else "")
-    upper.set_xlabel(legend, fontsize=8.5, color=charts.GREY, loc="left")
-    _performance(lower, drift, estimates, days)
+    axes.set_xlabel(legend, fontsize=8.5, color=charts.GREY, loc="left")
     return figure
 
 
@@ -267,36 +261,6 @@ def _effect(metric: str, value: float) -> str:
     return f"{value:.2f}".removeprefix("0")
 
 
-def _performance(
-    axes: Axes, drift: pd.DataFrame, estimates: pd.DataFrame, days: Sequence[date]
-) -> None:
-    """Draw the CBPE estimate of every day, and the last day's estimate from its labels."""
-    axes.set_title("Accuracy of the model alone", loc="left", fontsize=11)
-    value, low, high = (
-        _by_day(drift, "cbpe_accuracy", days, column) for column in ("value", "low", "high")
-    )
-    expected = not np.isnan(value).all()
-    seen = estimates[estimates["metric"].eq("accuracy") & known(estimates)]
-    if not expected and seen.empty:
-        charts.note(axes, "not enough data")
-        return
-    if expected:
-        axes.plot(value, color=charts.BLUE, marker="o", markersize=4, label="estimated by CBPE")
-        charts.band(axes, range(len(days)), (low, high), charts.BLUE)
-    if len(seen):
-        label = "estimated from labels, 95 % interval"
-        place = [len(days) - 1 + 0.15]
-        charts.error_bars(
-            axes, place, seen.iloc[0], color="black", fmt="D", markersize=5, label=label
-        )
-    axes.set_xlabel(_ASSUMPTION, fontsize=8.5, color=charts.GREY, loc="left")
-    axes.grid(visible=True, axis="y", color=charts.GRID)
-    axes.margins(y=0.15)
-    axes.legend(loc="lower left", frameon=False, fontsize=9)
-    charts.day_axis(axes, days)
-    charts.plain(axes)
-
-
 def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
     """Return completion, open items and their ages by day; `drift` is as `lake.schemas.DRIFT`."""
     days = between(drift["dt"].min(), drift["dt"].max())
@@ -313,12 +277,10 @@ def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
     return figure
 
 
-def _by_day(
-    drift: pd.DataFrame, metric: str, days: Sequence[date], column: str = "value"
-) -> NDArray[np.float64]:
-    """Return a metric's value (D,) of every day, or an end of its interval; NaN where unknown."""
+def _by_day(drift: pd.DataFrame, metric: str, days: Sequence[date]) -> NDArray[np.float64]:
+    """Return a metric's value (D,) of every day; NaN where unknown."""
     rows = drift[drift["metric"].eq(metric) & known(drift)]
-    values = dict(zip(rows["dt"], rows[column], strict=True))
+    values = dict(zip(rows["dt"], rows["value"], strict=True))
     return np.array([values.get(day, np.nan) for day in days], np.float64)
 
 

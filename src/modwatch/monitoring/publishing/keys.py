@@ -3,7 +3,7 @@
     collaboration_window/  model and moderators together over the trailing window, as deployed
     day/                   alerts, volume, quarantined and flagged comments
     drift/                 the day compared with the days before and with the fixed reference
-    model/                 CBPE of the day, which needs no labels
+    model/                 CBPE of a day before the first labels
     model_window/          the model alone over the trailing window
     own_labels/            those of the day that its own labels give, whatever days before showed
     review/                the queue of the day, and people's error rates over the window
