@@ -22,6 +22,8 @@ _BLOCKED, _ASYNC, _FLASH = "modwatch_blocked", "modwatch_async", "flash_attentio
 #: Most attention scores at once: in bfloat16 half a megabyte, which stays in the second-level cache
 #: between the two products and the softmax.
 _SCORES = 262_144
+#: PyTorch's private operators that `PackedLinear` calls; without them layers stay as they are.
+_OPERATORS = ("_reorder_linear_weight", "_linear_pointwise", "_is_mkldnn_bf16_supported")
 #: Share of the comments that is reviewed, for `reviewed_overlap`.
 _REVIEWED = 0.1
 
@@ -54,9 +56,11 @@ class PackedLinear(nn.Module):
 
 
 def can_pack() -> bool:
-    """Return whether oneDNN has products in bfloat16 for this CPU."""
+    """Return whether oneDNN has products in bfloat16 for this CPU, and PyTorch the operators."""
     available = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return bool(available and torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if not available or not all(hasattr(torch.ops.mkldnn, name) for name in _OPERATORS):
+        return False
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def pack(module: nn.Module) -> None:
