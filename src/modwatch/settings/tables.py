@@ -16,12 +16,18 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def settings_table() -> str:
-    """Return every setting as a Markdown table: variable, default, meaning."""
-    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    """Return every setting as a Markdown table: variable, default, meaning.
+
+    One that several kinds of sources have stands there once.
+    """
+    kinds = dict[tuple[str, str, str], list[str]]()
     for variable in variables():
-        prefix = f"source `{variable.source}`: " if variable.source else ""
-        meaning = f"{prefix}{variable.info.description}"
-        rows.append(f"| `{variable.name}` | {_default(variable.info)} | {meaning} |")
+        row = (variable.name, _default(variable.info), str(variable.info.description))
+        kinds.setdefault(row, []).extend([variable.source] if variable.source else [])
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for (name, default, meaning), sources in kinds.items():
+        prefix = f"source {', '.join(map('`{}`'.format, sources))}: " if sources else ""
+        rows.append(f"| `{name}` | {default} | {prefix}{meaning} |")
     return "\n".join(rows)
 
 
