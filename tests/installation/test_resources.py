@@ -142,13 +142,11 @@ def test_opening_touches_nothing(tmp_path):
 
 
 def test_the_policy_is_that_of_the_settings():
-    settings = Settings(
-        review_fraction=0.2, slice_share=0.3, strategy="hybrid", toxic_share=0.4, max_text_length=9
-    )
+    settings = Settings(review_fraction=0.2, slice_share=0.3, strategy="hybrid", max_text_length=9)
     with open_resources(settings) as resources:
         policy = resources.policy
         assert (policy.review_fraction, policy.slice_share) == (0.2, 0.3)
-        assert (policy.strategy, policy.toxic_share) == ("hybrid", 0.4)
+        assert policy.strategy == "hybrid"
         assert resources.thresholds.max_text_length == 9
         assert resources.thresholds.trailing_days == settings.history_days
 

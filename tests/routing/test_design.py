@@ -173,7 +173,6 @@ def test_allocation_respects_floor_and_population():
         ({"review_fraction": 0.0}, "review_fraction"),
         ({"review_fraction": float("nan")}, "review_fraction"),
         ({"slice_share": 1.0}, "slice_share"),
-        ({"toxic_share": -0.1}, "toxic_share"),
         ({"strategy": "chance"}, "uncertainty"),
         ({"strata": 0}, "strata"),
         ({"minimum": 0}, "minimum"),
@@ -194,10 +193,10 @@ def test_the_stratum_of_every_comment_follows_from_the_stored_design(strategy):
     rng = np.random.default_rng(2)
     prob = rng.beta(0.4, 2.0, 3_000).round(2).astype(np.float32)
     keys = rng.integers(0, 2**63, prob.size, dtype=np.uint64)
-    policy = RoutingPolicy(review_fraction=0.1, strategy=strategy, toxic_share=0.3)
+    policy = RoutingPolicy(review_fraction=0.1, strategy=strategy)
     routing = design_routing(prob, keys, policy, threshold=0.3)
     top = np.isin(np.arange(prob.size), routing.row[routing.stratum == 0])
-    score = review_scores(prob, strategy, toxic_share=0.3, threshold=0.3)
+    score = review_scores(prob, strategy, threshold=0.3)
     found = strata_of(score, routing.strata, top, flagged=is_flagged(prob, 0.3))
     assert np.bincount(found).tolist() == routing.strata["population"].tolist()
     assert (found[routing.row] == routing.stratum).all()
@@ -245,11 +244,10 @@ def test_every_value_that_decides_who_is_reviewed_changes_the_digest():
         replace(policy, review_fraction=0.2),
         replace(policy, slice_share=0.2),
         replace(policy, strategy="toxicity"),
-        replace(policy, toxic_share=0.4),
         replace(policy, strata=4),
         replace(policy, minimum=1),
     ]
-    assert len({policy.digest, *(other.digest for other in others)}) == 7
+    assert len({policy.digest, *(other.digest for other in others)}) == 6
     # Confirmations come on top.
     assert replace(policy, confirmation_share=0.5).digest == policy.digest
 

@@ -31,7 +31,7 @@ def test_without_any_variable_there_is_no_source():
         ("REVIEW_FRACTION", "nan", "a number in (0, 1], got nan"),
         ("REVIEW_FRACTION", "one half", "a number in (0, 1], got 'one half'"),
         ("SLICE_SHARE", "1", "a number in [0, 1), got 1"),
-        ("TOXIC_SHARE", "2", "a number in [0, 1], got 2"),
+        ("FOLLOW_UP_SHARE", "2", "a number in [0, 1], got 2"),
         ("SOURCE__KIND", "pigeons", "files, sql, community or replay, got pigeons"),
         ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),

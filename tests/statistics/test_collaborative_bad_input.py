@@ -88,7 +88,6 @@ def test_the_curve_takes_soft_labels_and_refuses_as_the_metrics_do():
         ({"review_fractions": [0.1, 2]}, "review_fraction must be in .* got 2"),
         ({"strategies": ["chance"]}, "strategy must be one of .* got 'chance'"),
         ({"interpolation": "linear"}, "interpolation must be one of .* got 'linear'"),
-        ({"toxic_share": 2}, "toxic_share"),
     ):
         with pytest.raises(MetricInputError, match=message):
             c.collaboration_curve(**({"y_true": [0, 1], "y_prob": [0.2, 0.7]} | change))

@@ -70,7 +70,6 @@ def by_design(days):
         review_fractions=[0.05, 0.1, 0.2],
         strategies=["uncertainty", "toxicity"],
         threshold=0.5,
-        toxic_share=0.5,
     )
     table = pd.DataFrame([asdict(sampled) for _, sampled in estimates])
     return table.astype(dict.fromkeys(("alpha", "value", "low", "high"), "Float64"))

@@ -68,7 +68,7 @@ def test_the_docstring_lists_every_function(package):
 
 def test_signatures_follow_scikit_learn():
     old = {"label", "prob", "weight", "weights", "review_score", "alpha", "alphas", "bins"}
-    options = {"sample_weight", "review_fraction", "threshold", "label_threshold", "toxic_share"}
+    options = {"sample_weight", "review_fraction", "threshold", "label_threshold"}
     for function in FUNCTIONS:
         parameters = inspect.signature(function).parameters
         keywords = {n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}

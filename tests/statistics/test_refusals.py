@@ -206,7 +206,6 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "review: strategy": (lambda: reviewed(strategy="chance"), "must be one of .* got 'chance'"),
     "review: range": (lambda: reviewed([2]), "y_prob"),
-    "review: share": (lambda: reviewed(toxic_share=1.5), "toxic_share"),
     "review: cost": (
         lambda: reviewed(strategy="cost", costs=(-1, 1)), "cost of a false_negative must be"
     ),

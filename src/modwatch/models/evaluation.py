@@ -114,7 +114,6 @@ def evaluation(
     champion: tuple[str, ScoredByModel] | None,
     strategy: str,
     review_fraction: float,
-    toxic_share: float,
 ) -> Evaluation:
     """Return how a version compares with the champion on the frozen set.
 
@@ -122,7 +121,7 @@ def evaluation(
         frozen: n comments.
         version, scored: the version, and what it says about them.
         champion: the same of the champion; None: there is none.
-        strategy, review_fraction, toxic_share: as deployed.
+        strategy, review_fraction: as deployed.
     """
     table = compare_models(
         frozen.label,
@@ -130,7 +129,6 @@ def evaluation(
         scored,
         review_fraction=review_fraction,
         strategy=strategy,
-        toxic_share=toxic_share,
         groups=frozen.groups,
         **({"draws": 1} if champion is None else {}),
     )

@@ -240,7 +240,6 @@ def evaluate(resources: "Resources", version: str) -> "Evaluation":
         champion=None if champion in (None, version) else (champion, scored(champion)),
         strategy=policy.strategy,
         review_fraction=policy.review_fraction,
-        toxic_share=policy.toxic_share,
     )
     resources.registry.log_evaluation(version, asdict(made), passed=made.passed)
     return made

@@ -42,8 +42,6 @@ class RoutingPolicy:
     slice_share: float = 0.1
     #: Review strategy of the top, of `all_review_scores`.
     strategy: str = "uncertainty"
-    #: Of the strategy hybrid, in [0, 1]: share of the capacity for the most toxic comments.
-    toxic_share: float = 0.5
     #: Cost of a toxic comment that is not flagged, and of another one that is: ≥ 0, in one unit.
     #: None, both: those for which the model's threshold is the best one.
     false_negative_cost: float | None = None
@@ -80,7 +78,7 @@ class RoutingPolicy:
         _reject(wrong, "costs", costs, "[0, ∞), and one cost above 0")
         if (self.false_negative_cost is None) != (self.false_positive_cost is None):
             raise DesignError("set false_negative_cost and false_positive_cost both, or neither")
-        for name in ("toxic_share", *_ON_TOP):
+        for name in _ON_TOP:
             share = getattr(self, name)
             _reject(not 0 <= share <= 1, name, share, "[0, 1]")
         for name in ("slice_share", *_SHARED):
@@ -187,7 +185,6 @@ def design_routing(
             policy.strategy,
             threshold=threshold,
             flagged=decided,
-            toxic_share=policy.toxic_share,
         )
     if keys.shape != score.shape:
         raise DesignError(

@@ -141,7 +141,6 @@ class _Window:
             "review_fractions": [policy.review_fraction],
             "strategies": [policy.strategy],
             "threshold": threshold,
-            "toxic_share": policy.toxic_share,
         }
         #: Width of each interval over that by the design alone.
         self._narrower = {

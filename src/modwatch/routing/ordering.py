@@ -49,7 +49,6 @@ def deployed_scores(
         scores.prob,
         policy.strategy,
         flagged=scores.flagged,
-        toxic_share=policy.toxic_share,
         **review_inputs(lake, day, scores, policy, recalibration),
     )
 

@@ -198,9 +198,6 @@ class Settings(BaseSettings):
         description="Whether the source's column `views`, over its mean of the day, is a factor on "
         "both costs",
     )
-    toxic_share: float = Field(
-        0.5, ge=0, le=1, description="Share of the capacity that `hybrid` selects by toxicity"
-    )
     review_fraction: float = Field(
         0.05, gt=0, le=1, description="Review fraction α: share of the day's comments to review"
     )

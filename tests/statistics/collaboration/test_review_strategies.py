@@ -87,34 +87,24 @@ def test_no_order_leaves_less_than_that_of_what_is_expected(seed, threshold, mis
 
 def test_the_hybrid_splits_the_capacity_between_two_lists():
     prob = np.array([0.99, 0.98, 0.97, 0.5, 0.45, 0.4, 0.01])
-    for share, expected in ((0.5, {0, 1, 3, 4}), (0.25, {0, 3, 4, 5}), (1, {0, 1, 2, 3})):
-        score = review_scores(prob, "hybrid", toxic_share=share)
-        assert set(np.argsort(-score)[:4]) == expected
+    assert set(np.argsort(-review_scores(prob, "hybrid"))[:4]) == {0, 1, 3, 4}
 
 
-@given(probs)
-def test_the_hybrid_ends_in_the_pure_strategies(probs):
-    for share, pure in ((1, "toxicity"), (0, "uncertainty"), (1e-320, "uncertainty")):
-        hybrid = review_scores(probs, "hybrid", toxic_share=share)
-        ranks = [np.unique(s, return_inverse=True)[1] for s in (hybrid, review_scores(probs, pure))]
-        assert ranks[0].tolist() == ranks[1].tolist()
-
-
-@given(probs, st.floats(0, 1), st.randoms(use_true_random=False))
-def test_the_hybrid_does_not_depend_on_the_order(probs, share, random):
+@given(probs, st.randoms(use_true_random=False))
+def test_the_hybrid_does_not_depend_on_the_order(probs, random):
     order = random.sample(range(len(probs)), len(probs))
-    score = review_scores(probs, "hybrid", toxic_share=share)
-    shuffled = review_scores(np.array(probs)[order], "hybrid", toxic_share=share)
+    score = review_scores(probs, "hybrid")
+    shuffled = review_scores(np.array(probs)[order], "hybrid")
     assert shuffled.tolist() == score[order].tolist()
 
 
-@given(probs, st.floats(0, 1), times)
-def test_whole_weights_repeat_rows_of_the_hybrid(probs, share, times):
+@given(probs, times)
+def test_whole_weights_repeat_rows_of_the_hybrid(probs, times):
     weight = times[: len(probs)]
     if not any(weight):
         return
-    score = review_scores(probs, "hybrid", toxic_share=share, sample_weight=weight)
-    other = review_scores(repeated(probs, times), "hybrid", toxic_share=share)
+    score = review_scores(probs, "hybrid", sample_weight=weight)
+    other = review_scores(repeated(probs, times), "hybrid")
     assert repeated(score, times) == pytest.approx(other.tolist())
 
 

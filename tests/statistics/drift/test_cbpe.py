@@ -20,7 +20,7 @@ NAMES = (
 
 
 def expected(prob: np.ndarray, **options: object) -> dict[str, Finding]:
-    of_score = {name: options.pop(name) for name in ("strategy", "toxic_share") if name in options}
+    of_score = {name: options.pop(name) for name in ("strategy",) if name in options}
     threshold = options.get("threshold", 0.5)
     score = review_scores(prob, **of_score, threshold=threshold)
     options = {"review_fraction": 0.1} | options

@@ -15,7 +15,6 @@ ASKED = {
     "review_fractions": [0.1],
     "strategies": ["uncertainty"],
     "threshold": 0.5,
-    "toxic_share": 0.5,
 }
 
 

@@ -145,7 +145,7 @@ def test_bad_input_widens_the_intervals_or_leaves_no_figure(case):
 def test_a_single_day_has_figures_and_earlier_labels_narrow_them():
     (day,) = stream(2, 1, prevalence=0.01)
     history = Sample(stream(3, 30, prevalence=0.01)).given
-    options = {"threshold": 0.5, "toxic_share": 0.5, **ASKED}
+    options = {"threshold": 0.5, **ASKED}
     known = options.pop("known")
     (alone, own_alone), (both, own) = (
         [

@@ -99,7 +99,6 @@ def _compared(
         Setting(
             review_fraction=fraction,
             strategy=strategy,
-            toxic_share=policy.toxic_share,
             known=error_evidence(lake, list(pairs), policy),
         ),
     )

@@ -163,7 +163,6 @@ def _tables(
         review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=[name for name in dict.fromkeys(strategies) if name in known],
         threshold=0.5,
-        toxic_share=policy.toxic_share,
         groups=groups,
     )
 

@@ -118,7 +118,7 @@ def grouped_day(
     columns = ["stratum", "lower", "upper", "flagged", "population"]
     design = lake.table("routing_design", day, columns=columns).sort_by("stratum").to_pandas()
     strategy, _ = deployed(lake, day)
-    score = labelled.review_scores(strategy, threshold=0.5, toxic_share=policy.toxic_share)
+    score = labelled.review_scores(strategy, threshold=0.5)
     stratum = strata_of(score, design, labelled.stratum == 0, flagged=scores.flagged)
     return GroupedDay(labelled=labelled, stratum=stratum, routed=labelled.stratum >= 0)
 

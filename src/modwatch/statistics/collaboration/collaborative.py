@@ -190,7 +190,6 @@ def collaboration_curve(
     strategies: Sequence[str] = ("uncertainty", "toxicity"),
     sample_weight: ArrayLike | None = None,
     threshold: float = 0.5,
-    toxic_share: float = 0.5,
     costs: Costs | None = None,
     interpolation: Interpolation = "davis-goadrich",
     label_threshold: float | None = None,
@@ -220,7 +219,6 @@ def collaboration_curve(
             strategy,
             threshold=threshold,
             costs=costs,
-            toxic_share=toxic_share,
             sample_weight=rows.weight,
         )
         for alpha, review in zip(alphas, reviews(score, alphas, rows.weight), strict=True):

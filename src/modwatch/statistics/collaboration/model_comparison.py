@@ -49,7 +49,6 @@ def compare_models(
     *,
     review_fraction: float,
     strategy: str = "uncertainty",
-    toxic_share: float = 0.5,
     groups: Sequence[Collection[str]] | None = None,
     margin: float = 0.01,
     draws: int = 500,
@@ -70,7 +69,7 @@ def compare_models(
         y_true: (n,) labels 0 or 1.
         champion, challenger: their scores and decisions for the same comments.
         review_fraction: the deployed α in (0, 1].
-        strategy, toxic_share: the deployed review strategy.
+        strategy: the deployed review strategy.
         groups: identities that each comment mentions; None: no groups. Groups with fewer than 50
             comments of a class are left out.
         margin: largest difference that does not matter, at least 0.
@@ -95,7 +94,7 @@ def compare_models(
         )
     fraction = arguments.fraction("review_fraction", review_fraction)
     metrics = [
-        list(_metrics(y_true, model, fraction, strategy, toxic_share, groups))
+        list(_metrics(y_true, model, fraction, strategy, groups))
         for model in (champion, challenger)
     ]
     n = len(np.asarray(y_true))
@@ -132,7 +131,6 @@ def _metrics(
     model: ScoredByModel,
     fraction: float,
     strategy: str,
-    toxic_share: float,
     groups: Sequence[Collection[str]] | None,
 ) -> Iterator[_Metric]:
     """Yield the metrics of one model."""
@@ -140,7 +138,7 @@ def _metrics(
     by_strategy = partial(review_scores, p, strategy, threshold=model.threshold)
     score = None
     if strategy in available([*model.columns]):
-        score = by_strategy(toxic_share=toxic_share, columns=model.columns)
+        score = by_strategy(columns=model.columns)
     yield "average_precision", lambda w: auprc(y, p, sample_weight=w, interpolation="step")
     yield "accuracy", lambda w: accuracy(y, p, sample_weight=w, threshold=model.threshold)
     yield (

@@ -32,9 +32,6 @@ Columns = Mapping[str, ArrayLike]
 #: apart; it needs labels, so that no day is routed by it.
 CONFORMAL = "conformal"
 
-#: A list with a smaller share of the capacity is left out.
-_SMALLEST_SHARE = float(np.finfo(np.float64).tiny)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
@@ -51,8 +48,6 @@ class Scored:
     costs: Costs
     #: The columns of the model that the review score needs.
     columns: Mapping[str, Floats]
-    #: Of the hybrid, in [0, 1].
-    toxic_share: float
     #: Comments that each stands for.
     weight: Floats
 
@@ -102,12 +97,8 @@ class ReviewScore:
 
 def _hybrid(scored: Scored) -> Floats:
     """Return minus the smallest capacity (n,) at which a comment is on one of the two lists."""
-    parts = [(scored.toxic_share, scored.prob), (1 - scored.toxic_share, scored.wrong)]
-    reached = [
-        _mass_rank(score, scored.weight) / part for part, score in parts if part >= _SMALLEST_SHARE
-    ]
-    nearest: Floats = -np.minimum.reduce(reached)
-    return nearest
+    toxic, unsure = (_mass_rank(score, scored.weight) for score in (scored.prob, scored.wrong))
+    return np.asarray(-2 * np.minimum(toxic, unsure))
 
 
 def _entropy(scored: Scored) -> Floats:
@@ -153,8 +144,7 @@ REVIEW_SCORES: Mapping[str, ReviewScore] = {
         ReviewScore(
             name="hybrid",
             of=_hybrid,
-            meaning="a share of the capacity by `toxicity`, the rest by `uncertainty` (K, section "
-            "7)",
+            meaning="half of the capacity by `toxicity`, the rest by `uncertainty` (K, section 7)",
             serves="both",
             reason="uncertain or likely toxic",
             explanation="The model finds this comment toxic or is uncertain.",
@@ -301,7 +291,6 @@ def review_scores(
     given_variance: ArrayLike | None = None,
     columns: Columns | None = None,
     costs: Costs | None = None,
-    toxic_share: float = 0.5,
     sample_weight: ArrayLike | None = None,
 ) -> Floats:
     """Return the review score (n,) of each comment; the highest are reviewed first.
@@ -310,7 +299,7 @@ def review_scores(
     wrong, maximises the expected OC-Acc and Review Efficiency; at the threshold 0.5 it orders
     comments as `predictive_variance` does. The score of `hybrid` is minus the smallest capacity, as
     a fraction of all samples, at which a sample is on one of its two lists. A sample on both is
-    reviewed once, and the lists continue in the same shares until the capacity is full.
+    reviewed once, and both lists continue until the capacity is full.
 
     Args:
         y_prob: (n,) in [0, 1].
@@ -323,7 +312,6 @@ def review_scores(
         columns: further columns of the model's scores, (n,) finite numbers each.
         costs: of a false negative and of a false positive, of the strategy `cost`. By default those
             for which the threshold is the best one, 1−t and t.
-        toxic_share: of the hybrid, in [0, 1]: 0 is uncertainty, 1 is toxicity.
         sample_weight: (n,) ≥ 0; 1 each by default. Only the hybrid uses it: its ranks are sums of
             weights.
 
@@ -346,10 +334,7 @@ def review_scores(
     p = arguments.probabilities(y_prob)
     t = arguments.fraction("threshold", threshold)
     decided = is_flagged(p, t) if flagged is None else arguments.decisions(flagged)
-    share, w = (
-        arguments.fraction("toxic_share", toxic_share),
-        arguments.weights(sample_weight, p.size),
-    )
+    w = arguments.weights(sample_weight, p.size)
     known = p if calibrated is None else arguments.probabilities(calibrated, name="calibrated")
     given = known
     if given_variance is not None:
@@ -366,7 +351,6 @@ def review_scores(
         given_variance=given,
         costs=(1 - t, t) if costs is None else costs,
         columns=needed,
-        toxic_share=share,
         weight=w,
     )
     score = arguments.column(f"the review score {strategy}", entry.of(scored))

@@ -122,7 +122,7 @@ class LabelledDay:
             return self.flagged
         return is_flagged(self.prob, threshold)
 
-    def review_scores(self, strategy: str, *, threshold: float, toxic_share: float) -> Floats:
+    def review_scores(self, strategy: str, *, threshold: float) -> Floats:
         """Return the review scores (N,) by a strategy; see the function of this name.
 
         `threshold` makes the decisions where there are none.
@@ -136,7 +136,6 @@ class LabelledDay:
             given_variance=self.given_variance,
             columns=self.columns,
             costs=self.costs,
-            toxic_share=toxic_share,
         )
         return copies_last(score, self.copies)
 

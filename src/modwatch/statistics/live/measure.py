@@ -49,7 +49,6 @@ def measure_days(
     review_fractions: Sequence[float] = REVIEW_FRACTIONS,
     strategies: Sequence[str] = ("uncertainty", "toxicity"),
     threshold: float = 0.5,
-    toxic_share: float = 0.5,
     groups: Sequence[Ints] | None = None,
     known: ErrorEvidence | None = None,
     history: GivenLabels | None = None,
@@ -74,7 +73,6 @@ def measure_days(
         strategies: see `review_scores`.
         threshold: in [0, 1]; the model flags prob > threshold, except on days with decisions
             (`LabelledDay.flagged`).
-        toxic_share: of the strategy `hybrid`, in [0, 1].
         groups: (N,) from 0, group of each comment of a day. With two groups or more, a strategy
             `conformal` is compared, too: comments come by their prediction sets, which each group
             calibrates apart with the labels of the window.
@@ -94,7 +92,6 @@ def measure_days(
         review_fractions=review_fractions,
         strategies=strategies,
         threshold=threshold,
-        toxic_share=toxic_share,
         groups=groups,
     )
     return table
@@ -193,7 +190,6 @@ def sample_estimates(
     review_fractions: Sequence[float],
     strategies: Sequence[str],
     threshold: float,
-    toxic_share: float,
     scores: Mapping[str, Sequence[Floats]] = MappingProxyType({}),
     seed: int,
 ) -> list[MetricEstimate]:
@@ -205,8 +201,7 @@ def sample_estimates(
     threshold = arguments.fraction("threshold", threshold)
     estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
-    options = {"threshold": threshold, "toxic_share": toxic_share}
-    reviews = {name: sample.reviewed(name, alphas, **options) for name in strategies}
+    reviews = {name: sample.reviewed(name, alphas, threshold=threshold) for name in strategies}
     reviews |= {
         name: sample.reviewed_by(of_days, alphas, threshold=threshold)
         for name, of_days in scores.items()

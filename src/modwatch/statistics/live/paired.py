@@ -84,9 +84,7 @@ class ModelDays:
         """Return the part (N,) of each comment that is reviewed; each day has its own capacity."""
         parts = []
         for day in self.days:
-            score = day.review_scores(
-                setting.strategy, threshold=self.threshold, toxic_share=setting.toxic_share
-            )
+            score = day.review_scores(setting.strategy, threshold=self.threshold)
             (cut,) = reviews(score, [setting.review_fraction], np.ones(score.size))
             parts.append(cut.reviewed(score))
         return np.concatenate(parts)
@@ -99,8 +97,6 @@ class Setting:
     #: α in (0, 1].
     review_fraction: float
     strategy: str = "uncertainty"
-    #: Of the strategy hybrid, in [0, 1].
-    toxic_share: float = 0.5
     known: ErrorEvidence | None = None
     #: Of the draws behind the intervals.
     seed: int = 0
@@ -194,7 +190,6 @@ class _Pair:
             labels,
             **at,  # type: ignore[arg-type]
             threshold=model.threshold,
-            toxic_share=setting.toxic_share,
             seed=setting.seed,
         )
         estimator = Estimator(sample, threshold=model.threshold, seed=setting.seed, labels=labels)
@@ -205,7 +200,6 @@ class _Pair:
             setting.strategy,
             [setting.review_fraction],
             threshold=model.threshold,
-            toxic_share=setting.toxic_share,
         )
         team = estimator.area_effects(review.domain, review.ranks)
         effects = alone | {f"oc_{name}": effect for name, effect in team.items()}

@@ -239,17 +239,12 @@ class Sample:
         ranks = [ranking.ranks(i, np.ones(day.size)) for i, day in enumerate(scores)]
         return pool_ranks(ranks, prob.size)
 
-    def reviewed(
-        self, strategy: str, alphas: Sequence[float], *, threshold: float, toxic_share: float = 0.5
-    ) -> list[Review]:
+    def reviewed(self, strategy: str, alphas: Sequence[float], *, threshold: float) -> list[Review]:
         """Return the review by a strategy at each α; each day has its own capacity.
 
         `threshold` makes the decisions where there are none.
         """
-        of_days = (
-            day.day.review_scores(strategy, threshold=threshold, toxic_share=toxic_share)
-            for day in self._days
-        )
+        of_days = (day.day.review_scores(strategy, threshold=threshold) for day in self._days)
         return self.reviewed_by(of_days, alphas, threshold=threshold)
 
     def reviewed_by(
