@@ -135,7 +135,7 @@ class Load:
             transport=self.faults,
         ) as remote:
             while not self._stop.is_set():
-                self.found.append(remote.score(self._texts).columns)
+                self.found.append(remote.score(self._texts).values)
 
     def more(self, rounds: int) -> None:
         """Wait until the texts were scored so many times more."""
@@ -153,7 +153,7 @@ class Load:
 def test_two_nodes_lose_a_replica_and_a_node_and_no_comment(home):
     texts = list(Community(seed=9).training_comments(1_500).texts)
     with open_resources(home.settings) as resources:
-        expected = resources.local_scorer("1").score(texts).columns
+        expected = resources.local_scorer("1").score(texts).values
     place = ["--cpus-per-replica", "1", "--max-replicas-per-node", "1"]
     # Not in pytest's folder: names of sockets would be too long.
     with (
