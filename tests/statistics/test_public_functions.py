@@ -27,7 +27,7 @@ FUNCTIONS = {
 BELOW = {
     f.__name__: f
     for f in (
-        audit.neyman, audit.prior_shift, audit.stratify,
+        audit.neyman, audit.shift_to_mean, audit.stratify,
         disagreement.adjusted_metrics,
         disagreement.agreement_with_people, disagreement.fixed_flip_rate, disagreement.flip_rate,
         disagreement.primary_labels,

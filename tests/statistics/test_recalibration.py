@@ -10,7 +10,7 @@ from modwatch.statistics.recalibration import (
     Calibration,
     KnownLabels,
     calibrated,
-    prior_shift,
+    shift_to_mean,
     shown_off,
     shrunk,
 )
@@ -24,7 +24,7 @@ def shifted(score, shift):
 
 @given(st.lists(SCORE, min_size=1), st.floats(0.001, 0.999))
 def test_the_mean_is_what_was_expected(score, prevalence):
-    assert shifted(score, prior_shift(score, prevalence)).mean() == pytest.approx(prevalence)
+    assert shifted(score, shift_to_mean(score, prevalence)).mean() == pytest.approx(prevalence)
 
 
 @given(st.lists(st.tuples(SCORE, st.integers(0, 9)), min_size=1), st.floats(0.001, 0.999))
@@ -33,8 +33,8 @@ def test_counts_are_as_scores_written_out(rows, prevalence):
     if not sum(count):
         return
     written = np.repeat(score, count)
-    assert prior_shift(score, prevalence, counts=count) == pytest.approx(
-        prior_shift(written, prevalence), abs=1e-6
+    assert shift_to_mean(score, prevalence, counts=count) == pytest.approx(
+        shift_to_mean(written, prevalence), abs=1e-6
     )
 
 

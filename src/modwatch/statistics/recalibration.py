@@ -149,13 +149,13 @@ class KnownLabels:
             raise MetricInputError("weight must contain numbers above 0.")
 
 
-def prior_shift(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None = None) -> float:
+def shift_to_mean(score: ArrayLike, prevalence: float, *, counts: ArrayLike | None = None) -> float:
     """Return the shift of the logit of the scores (n,) that makes their mean `prevalence`.
 
     `counts` (n,) is the number of comments with each score, 1 by default. DesignError for a
     prevalence outside (0, 1) or no comments.
 
-    >>> round(prior_shift([0.5, 0.5], 0.1), 4)
+    >>> round(shift_to_mean([0.5, 0.5], 0.1), 4)
     -2.1972
     """
     values = shares("score", score)

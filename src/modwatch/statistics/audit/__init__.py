@@ -26,7 +26,7 @@ Topics:
 
 - Design: `design_audit` with `DesignOptions` gives a `Design`, one `SideDesign` per side. Its
   parts: `Strata` by `stratify`; `neyman` allocation;
-  `Calibration`, `calibrated`, `KnownLabels` and `prior_shift` for recalibration.
+  `Calibration`, `calibrated`, `KnownLabels` and `shift_to_mean` for recalibration.
 - Estimates: `StratumCounts`, `WeightedCounts` and `combine` (stages); `AuditEstimator` and
   `AuditEstimate`; `IntervalOptions` and `interval`.
 - Auditable audits: `AuditPlan` frozen before the draw, `draw_sample`, `AuditLabel`,
@@ -57,7 +57,7 @@ from modwatch.statistics.recalibration import (
     Calibration,
     KnownLabels,
     calibrated,
-    prior_shift,
+    shift_to_mean,
 )
 
 __all__ = [
@@ -91,6 +91,6 @@ __all__ = [
     "interval",
     "neyman",
     "planned_strata",
-    "prior_shift",
+    "shift_to_mean",
     "stratify",
 ]  # fmt: skip

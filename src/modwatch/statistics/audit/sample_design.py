@@ -26,7 +26,7 @@ from modwatch.statistics.recalibration import (
     Calibration,
     KnownLabels,
     calibrated,
-    prior_shift,
+    shift_to_mean,
     shrunk,
 )
 
@@ -289,7 +289,7 @@ def _calibrations(
     """Return the calibration of the scores of each side."""
     expected = options.expected_prevalence
     if expected is not None and unflagged.comments:
-        shift = prior_shift(unflagged.score, expected, counts=unflagged.count)
+        shift = shift_to_mean(unflagged.score, expected, counts=unflagged.count)
         made = Calibration(intercept=shift, source=EXPECTED)
         return made, made
     sides = {"flagged": flagged, "unflagged": unflagged}
