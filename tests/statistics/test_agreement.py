@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from modwatch.statistics.agreement import (
-    annotator_error_rate,
     cohen_kappa,
-    error_of,
     krippendorff_alpha,
     observed_agreement,
     observed_disagreement,
@@ -172,7 +170,7 @@ def test_a_pair_without_weight_does_not_exist(pairs, data):
         data.draw(st.lists(st.sampled_from([0, 0.5, 3]), min_size=len(y), max_size=len(y)))
     )
     kept = w > 0
-    for function in (observed_agreement, cohen_kappa, annotator_error_rate):
+    for function in (observed_agreement, cohen_kappa):
         found = function(*y.T, sample_weight=w, minimum=2)
         assert found == function(*y[kept].T, sample_weight=w[kept], minimum=2)
         assert found.n == kept.sum()
@@ -217,44 +215,3 @@ def test_agreement_of_an_uneven_sample_is_that_of_all():
         assert abs(unweighted.mean() - true) > 10 * error_of_mean
         assert ((low <= true) & (true <= high)).mean() >= 0.9
         assert (high - low).mean() <= 6 * value.std()  # 3.92 of a normal estimate
-
-
-@pytest.mark.parametrize("error", [0.0, 0.01, 0.1, 0.3, 0.49])
-def test_the_rate_solves_its_equation(error):
-    assert error_of(np.array([2 * error * (1 - error)]))[0] == pytest.approx(error, abs=1e-12)
-
-
-def test_people_who_agree_may_still_err():
-    found = annotator_error_rate(np.ones(30), np.ones(30))
-    assert (found.value, found.low, found.n) == (0, 0, 30)
-    # The mid-P upper limit of none in 30 solves (1−r)³⁰/2 = 2.5 %.
-    assert found.high == pytest.approx(error_of(np.array([1 - 0.05 ** (1 / 30)]))[0], abs=1e-3)
-    weight = np.full(100, 3.0)
-    pairs = (np.zeros(100), (np.arange(100) < 18) * 1)
-    found = annotator_error_rate(*pairs, sample_weight=weight)
-    differ = observed_disagreement(*pairs)
-    ends = error_of(np.array([differ.low, differ.high]))
-    assert (found.low, found.high) == pytest.approx(tuple(ends), abs=1e-6)
-
-
-def test_too_few_pairs_and_coin_tosses_are_insufficient():
-    few = annotator_error_rate(np.ones(29), np.ones(29))
-    assert (few.status, few.value, few.low, few.high) == ("insufficient", None, None, None)
-    assert few.reason == "29 pairs of labels; 30 are needed"
-    assert annotator_error_rate([], [], minimum=0).status == "insufficient"
-    half = np.arange(40) % 2
-    assert annotator_error_rate(np.ones(40), half).reason.endswith("coin tosses")
-    assert annotator_error_rate(np.ones(40), np.zeros(40)).status == "insufficient"
-    weightless = annotator_error_rate(np.ones(40), np.ones(40), sample_weight=np.zeros(40))
-    assert weightless.reason == "0 pairs of labels; 30 are needed"
-
-
-def test_weights_count_as_repetition_for_the_rate_and_not_for_its_precision():
-    first, second = np.zeros(60), (np.arange(60) < 3).astype(float)
-    weight = np.where(np.arange(60) < 30, 1.0, 3.0)
-    repeated = annotator_error_rate(
-        np.repeat(first, weight.astype(int)), np.repeat(second, weight.astype(int))
-    )
-    weighted = annotator_error_rate(first, second, sample_weight=weight)
-    assert weighted.value == pytest.approx(repeated.value)
-    assert weighted.high > repeated.high

@@ -16,7 +16,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
-    annotator error       annotator_error_rate, true_labels
+    annotator error       true_labels
     displays              CollaborationCurveDisplay, ReliabilityDisplay
     distances             jensen_shannon, mean_shift, population_stability_index, wasserstein
 
@@ -40,7 +40,6 @@ raise `modwatch.common.errors.MetricInputError`, a ValueError.
 """
 
 from modwatch.statistics.agreement import (
-    annotator_error_rate,
     cohen_kappa,
     krippendorff_alpha,
     observed_agreement,
@@ -92,7 +91,7 @@ from modwatch.statistics.live.measure import measure_days, reliability_estimates
 __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "CollaborationCurveDisplay", "Confirmations",
     "ConformalPrediction", "ErrorEvidence", "Estimate", "GivenLabels", "LabelledDay",
-    "ReliabilityDisplay", "TrueLabels", "accuracy", "annotator_error_rate", "auprc", "auroc",
+    "ReliabilityDisplay", "TrueLabels", "accuracy", "auprc", "auroc",
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
     "conformal_coverage", "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",

@@ -20,60 +20,12 @@ from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.intervals import (
     NORMAL_QUANTILE,
     PartialTotal,
-    effective_number,
     interval,
     mid_p,
-    share_confidence,
 )
 
-#: Pairs of labels that an error rate requires: with 30 that all agree, e may still be 5 %.
+#: Pairs of labels that an estimate requires.
 MINIMUM_PAIRS = 30
-
-
-def annotator_error_rate(
-    y1: ArrayLike,
-    y2: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    minimum: int = MINIMUM_PAIRS,
-) -> Estimate:
-    """Return the error rate e in [0, ½) of one person, from two people's labels of each comment.
-
-    e = (1 − √(1−2r))/2 of the weighted disagreement rate r (Gordon et al. 2021, Eq. 3). Interval:
-    that of r, mid-P Clopper–Pearson on the effective number of pairs (Korn & Graubard 1998),
-    transformed by e(r); the high end may be ½, where labels carry no information. Insufficient with
-    fewer than `minimum` pairs of positive weight, and for r ≥ ½, as of coin tosses.
-
-    Args:
-        y1, y2: (m,) labels, 0 or 1.
-        sample_weight: (m,) ≥ 0; 1 each by default.
-        minimum: pairs below which the estimate is insufficient.
-
-    Raises:
-        MetricInputError: labels other than 0 and 1, negative weights, different lengths.
-
-    >>> labels = np.zeros(100)
-    >>> flipped = np.where(np.arange(100) < 18, 1, 0)
-    >>> round(annotator_error_rate(labels, flipped).value, 6)
-    0.1
-    """
-    first, second = arguments.labels(y1, name="y1"), arguments.labels(y2, name="y2")
-    w = arguments.weights(sample_weight, first.size)
-    arguments.same_length(y1=first, y2=second, sample_weight=w)
-    n = int((w > 0).sum())
-    if n < max(minimum, 1):
-        return _too_few(n, minimum, "pairs of labels")
-    effective = effective_number(w)
-    disagreement = float(np.dot(w, first != second) / w.sum())
-    if disagreement >= 0.5:
-        return Estimate.insufficient("two people's labels differ as often as coin tosses", n=n)
-    ends = interval(error_of(share_confidence(disagreement * effective, effective)))
-    return Estimate.from_interval(float(error_of(np.array([disagreement]))[0]), ends, n=n)
-
-
-def error_of(disagreement: Floats) -> Floats:
-    """Return the error rate e in [0, ½] implied by a disagreement rate r; ½ for r ≥ ½."""
-    return np.asarray((1 - np.sqrt(np.clip(1 - 2 * disagreement, 0, 1))) / 2)
 
 
 #: Pairs added evenly over all cells of a table, so that no table has variance 0.
