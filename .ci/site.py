@@ -30,8 +30,9 @@ _STYLE = re.compile(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)")
 
 
 def on_config(config: Any) -> Any:
-    """Add every decision record to the navigation."""
-    records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    """Add every page of decisions to the navigation."""
+    pages = {path.name for path in (ROOT / "docs" / "decisions").glob("*.md")}
+    records = sorted(pages - {"README.md"})
     for section in config.nav:
         for page in next(iter(section.values())):
             if "Decisions" in page:
@@ -39,13 +40,8 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in the parts of a page that the code has, and the list of decisions."""
-    if page.file.src_uri == "decisions/README.md":
-        records = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-        titles = [path.read_text().partition("\n")[0].partition(". ")[2] for path in records]
-        links = [f"1. [{t}]({path.name})" for t, path in zip(titles, records, strict=True)]
-        return "\n".join([markdown, "", *links])
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in the parts of a page that the code has."""
     mark = "{{ commands }}"
     return markdown.replace(mark, commands()) if mark in markdown else markdown
 

@@ -2,7 +2,7 @@
 
     python benchmarks/disagreement_corpora.py [--data ../shared/data] [--samples 100] [--draws 200]
 
-Prints the table of docs/groups.md, and that of docs/benchmarks.md: panels of some annotators of
+Prints a table of results/groups.md, and one of results/agreement.md: panels of some annotators of
 each item are drawn, and the agreement that is reported from their labels alone is compared with
 that of their majority and the annotators who were not drawn. Corpora that are not in the folder are
 left out. The 95 % intervals of r and flip rates from retests are for the people of whom the

@@ -2,7 +2,7 @@
 
     python benchmarks/divergence_corpora.py [--data ../shared/data]
 
-Prints the tables of docs/groups.md: rows of groups with at least 20 annotators and 300 labels. The
+Prints tables of results/groups.md: rows of groups with at least 20 annotators and 300 labels. The
 model is the offline model, trained on Wikipedia Talk (`balanced_test`, `non_toxic_train`), which
 knows none of these comments; decisions are positive above 0.5. Corpora that are not in the folder
 are left out. Single ratings of Civil Comments do not tell whose they are: each counts as a person,

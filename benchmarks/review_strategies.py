@@ -191,7 +191,7 @@ def verdicts(table):
 
 
 def report(table):
-    """Print the tables of docs/benchmarks.md."""
+    """Print the tables of results/review_strategies.md."""
     print("| corpus | strategy |", *(f" {100 * alpha:g} % |" for alpha in ALPHAS), "cost left |")
     print("|---|---|", *("---|" for _ in ALPHAS), "---|")
     for (corpus, strategy), part in table.groupby(["corpus", "strategy"], sort=False):

@@ -178,7 +178,7 @@ class Recipe:
 def offline_recipe(**changes: Any) -> Recipe:
     """Return the recipe of the offline model: a bag of subwords, trained from scratch in seconds.
 
-    Decision 7 compares it with other recipes, and with TF-IDF.
+    docs/decisions/models.md compares it with other recipes, and with TF-IDF.
     """
     values: dict[str, Any] = {
         "pooling": "max",

@@ -27,7 +27,7 @@ from modwatch.statistics.sampling import allocate
 
 #: At most how many times the variance of a random sample `neyman` may have, however wrong the
 #: scores are. Costs little where they are right: the strata in which positives are likely are small
-#: (docs/decisions/0017-audit-design.md).
+#: (docs/decisions/audits.md).
 WORST_CASE = 1.1
 
 #: Minimum labels of a stratum: a variance estimate needs two.
