@@ -440,15 +440,13 @@ incident_event = _table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("incident_id", ForeignKey("incident.id"), nullable=False),
     #: Of a message: opened, failed, escalated, recovered, withdrawn, accepted. Of a person:
-    #: acknowledge, assign, comment, silence, accept.
+    #: acknowledge, silence, accept, repair.
     Column("event", Text, nullable=False),
     #: The title of a message.
     Column("title", Text),
     #: Who acted, and why.
     Column("person", Text),
     Column("note", Text),
-    #: Of `assign`.
-    Column("assignee", Text),
     #: Of `silence`: the last day without messages.
     Column("until", Date),
     #: Of `accept`: the first day on which the present level is the reference, and the day from
