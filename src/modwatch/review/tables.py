@@ -407,8 +407,7 @@ incident = _table(
     #: The first day, which is the day of the change where one was dated.
     Column("since", Date, nullable=False),
     Column("opened", Date, nullable=False),
-    #: The rules that have an incident, by rule and subject: since, opened, and the value on the
-    #: day of the message, with the interval of the day of a change.
+    #: The rules that have an incident, by rule and subject: since and opened.
     Column("members", JSONB, nullable=False),
     #: The rule and subject that the last message leads with; empty where there is no rule.
     Column("rule", Text, nullable=False),
