@@ -5,7 +5,6 @@
     drift/                 the day compared with the days before and with the fixed reference
     model/                 CBPE of the day, which needs no labels
     model_window/          the model alone over the trailing window
-    own_labels/            those of the day that its own labels give, whatever days before showed
     review/                the queue of the day, and people's error rates over the window
     single_day/            estimates of the day
 
@@ -17,7 +16,7 @@ MLflow's pages stop responding.
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,7 @@ MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
 
-DAY_GROUP, OWN_GROUP = "single_day", "own_labels"
-
-#: Estimates of the day by its own labels alone, in which a fall is looked for.
-FOLLOWED = keys(alert=True)
+DAY_GROUP = "single_day"
 
 #: Estimates of the day.
 _DAY = keys(of_day=True)
@@ -105,7 +101,6 @@ def interval_keys(key: str) -> tuple[str, str]:
 _ESTIMATES = (
     *(figure.name for figure in FIGURES.values()),
     *(f"{DAY_GROUP}/{metric}" for metric in _DAY),
-    *(f"{OWN_GROUP}/{metric}" for metric in FOLLOWED),
 )
 
 #: Every key that a day's run or the timeline may have.
@@ -161,16 +156,9 @@ def key_figures(tables: DayTables, day: Day) -> dict[str, KeyFigure]:
         **{f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY},
         **_drift(tables.drift),
     }
-    own = {f"{OWN_GROUP}/{metric}": estimates.own.get(metric) for metric in FOLLOWED}
-    return (
-        {key: KeyFigure(value=float(value)) for key, value in _counts(day).items()}
-        | {key: _figure(key, row) for key, row in rows.items() if row is not None}
-        | {
-            key: replace(_figure(key, row), labels=max(float(row["effective_n"]), 1.0))
-            for key, row in own.items()
-            if row is not None
-        }
-    )
+    return {key: KeyFigure(value=float(value)) for key, value in _counts(day).items()} | {
+        key: _figure(key, row) for key, row in rows.items() if row is not None
+    }
 
 
 def _counts(day: Day) -> dict[str, float]:
