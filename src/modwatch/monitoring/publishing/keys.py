@@ -78,11 +78,9 @@ class DeployedEstimates:
     day: Mapping[str, Row]
     #: None when there is no window.
     window: Mapping[str, Row] | None
-    #: By the design alone: of the day and its window, and what the day is compared with.
+    #: By the design alone: of the day and its window.
     own: Mapping[str, Row]
     window_own: Mapping[str, Row]
-    own_before: Mapping[str, Row]
-    window_before: Mapping[str, Row]
     #: The estimates of the day without a number, and how many there are at other settings.
     missing: Sequence[Row]
     missing_elsewhere: int
@@ -140,8 +138,6 @@ def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
         window=by_metric(tables.window) if len(tables.window) else None,
         own=by_metric(tables.own),
         window_own=by_metric(tables.window_own),
-        own_before=by_metric(tables.own_before),
-        window_before=by_metric(tables.window_before),
         missing=missing.to_dict("records"),
         missing_elsewhere=len(unknown) - len(missing),
     )
