@@ -29,8 +29,8 @@ def test_what_is_noted_has_severity_one_and_volumes_weigh_alike():
     assert severity(metric="volume_ratio", feature="comments", value=0.0) > 100, "the worst"
 
 
-def test_what_says_the_same_as_another_is_left_out():
-    rows = [row("wasserstein"), row("jensen_shannon", "prob"), row("queue_waiting", "queue")]
+def test_what_is_no_comparison_is_left_out():
+    rows = [row("flagged_share", "flagged"), row("queue_waiting", "queue")]
     assert drift_effects(pd.DataFrame(rows)).empty
 
 

@@ -291,8 +291,7 @@ PROFILES = _table(
 #: One metric of the drift, volume or queue of a day, by metric, feature and reference.
 #:
 #:     metric                     feature                      reference  unit
-#:     psi, jensen_shannon,       prob, uncertainty            both       ≥ 0; bits in [0, 1];
-#:     wasserstein, mean_shift                                            of the score; signed
+#:     psi                        prob, uncertainty            both       ≥ 0
 #:     jensen_shannon             language, platform, length,  both       bits in [0, 1]
 #:                                script, detected_language
 #:     flagged_share_change       flagged                      both       signed, in [−1, 1]

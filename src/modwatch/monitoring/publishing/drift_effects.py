@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from modwatch.common.columns import grouped
 from modwatch.monitoring.publishing.keys import known
-from modwatch.statistics.drift.profile import RANGES
 
 #: Size from which an effect is noted, by metric. That of PSI is the usual one; a small
 #: Jensen–Shannon divergence in bits is about PSI / (8 ln 2).
@@ -21,7 +20,7 @@ NOTED = {
     "volume_ratio": math.log(1.5),
 }
 
-#: Names of the rows of the drift table. Other metrics of a score are redundant with its PSI.
+#: Names of the rows of the drift table.
 _NAMES = {
     ("psi", "prob"): "scores",
     ("psi", "uncertainty"): "uncertainty",
@@ -63,8 +62,8 @@ def drift_effects(drift: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name(metric: str, feature: str, reference: str) -> str:
-    """Return the name of an effect; empty for a row that is none, or is redundant."""
-    mix = f"{feature} mix" if metric == "jensen_shannon" and feature not in RANGES else ""
+    """Return the name of an effect; empty for a row that is none."""
+    mix = f"{feature} mix" if metric == "jensen_shannon" else ""
     name = _NAMES.get((metric, feature), mix)
     if metric == "missing_share_change":
         name = f"{feature} missing"

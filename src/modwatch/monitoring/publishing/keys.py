@@ -55,7 +55,6 @@ _COUNTS = (
 _DRIFT = {
     "drift/flagged_share_change": ("flagged_share_change", "flagged", "trailing"),
     "drift/language_jensen_shannon": ("jensen_shannon", "language", "trailing"),
-    "drift/score_mean_shift": ("mean_shift", "prob", "trailing"),
     "drift/score_psi": ("psi", "prob", "trailing"),
     "drift/score_psi_fixed": ("psi", "prob", "fixed"),
     "drift/uncertainty_psi": ("psi", "uncertainty", "trailing"),
