@@ -23,10 +23,8 @@ day off; `near_best`, the same for the most probable three days given both level
 a complete day, on the same evening: the most that can be known; `week`, as `near`, of the day as it
 is known a week later; `covered`, share of messages whose interval has the day; `false`, messages a
 quarter (90 days) outside the fault, of every rule; `ended`, share of runs in which receivers got
-an end in the fault; `sent`, messages on quality that open an incident in the fault, a run;
-`news`, messages after the first that something has happened in an incident, a run, in the fault
-while its level stays the same; `second`, share of runs with a message within seven days of a second
-fall, in an incident of the first. The exit status is 1 if one of the floors at the end is missed.
+an end in the fault; `sent`, messages on quality that open an incident in the fault, a run. The exit
+status is 1 if one of the floors at the end is missed.
 
 With `--years`, years with weekdays and two holidays are simulated instead, without and with a
 calendar that names the holidays.
@@ -102,10 +100,7 @@ CELLS = (
     *((0.965, size, "step") for size in (0.03, 0.1, 0.25)),
     *((0.9, size, "step") for size in (0.03, 0.1, 0.25)),
     (0.965, 0.1, "slow"),
-    (0.965, 0.15, "twice"),
 )
-#: Days from a fall to the second of its size in cells of the kind `twice`.
-SECOND = 12
 
 #: Series of 100 labels a day: points lower on weekends, standard deviation of an AR(1) process of
 #: the day's level, and its correlation from a day to the next.
@@ -133,8 +128,6 @@ class Reported:
     cause: str = "quality"
     #: Whether an open incident became more severe, and no new one.
     escalated: bool = False
-    #: Whether something happened in an open incident.
-    news: bool = False
     #: The change day that it names, with its interval; None for the window.
     named: tuple[int, int, int] | None = None
     #: The change day as it is known a week later.
@@ -150,7 +143,6 @@ def path(before: float, size: float, kind: str, days: int, change: int) -> NDArr
         "none": 0 * since,
         "step": since > 0,
         "slow": np.clip(since / 20, 0, 1),
-        "twice": 1 * (since > 0) + (since > SECOND),
     }
     return before - size * steps[kind]
 
@@ -257,7 +249,6 @@ def _after(found: list[Reported], change: IncidentChange, evening: int) -> list[
             opened=evening,
             cause=cause,
             escalated=escalated,
-            news="news_since" in facts,
             named=named,
         ),
     ]
@@ -368,7 +359,7 @@ def a_year(with_calendar: bool, fault: bool, seed: int) -> list[tuple[str, int]]
 
 
 def by_calendar(years: int, processes: int) -> pd.DataFrame:
-    """Return messages a year that open an incident or are news in it, without and with a calendar.
+    """Return messages a year that open an incident or escalate it, without and with a calendar.
 
     The fault is the second holiday, which has 2 % of the usual volume in place of 30 %.
     """
@@ -474,7 +465,7 @@ def row(cell: Cell, program: str, found: list[list[Reported]], days: int, change
     """Return the figures of one program on one cell; `found` has the incidents of each run."""
     end = days if cell[2] == "none" else change
     false = sum(
-        (item.news or not item.escalated) and (item.opened < end or item.cause != "quality")
+        not item.escalated and (item.opened < end or item.cause != "quality")
         for run in found
         for item in run
     )
@@ -483,27 +474,7 @@ def row(cell: Cell, program: str, found: list[list[Reported]], days: int, change
     result: Row = {**names, "program": program, "false": false / quarters}
     if end == days:
         return result
-    second = change + SECOND if cell[2] == "twice" else days
-    return {**result, **_in_the_fault(found, days, change), **_news(found, change, second)}
-
-
-def _news(found: list[list[Reported]], change: int, second: int) -> Row:
-    """Return the figures on messages that something has happened in an incident.
-
-    `second` is the first day of a second fall; that on which the run ends if there is none.
-    """
-    # The first message in the fault is about it, also in an incident that was open by chance.
-    message = [[item for item in run if item.opened >= change][1:] for run in found]
-    of_second = [
-        any(second <= item.opened <= second + 7 for item in run if item.cause == "quality")
-        for run in found
-    ]
-    result: Row = {
-        "news": np.mean([sum(e.news and e.opened < second for e in run) for run in message])
-    }
-    if any(item.opened >= second for run in found for item in run):
-        result["second"] = np.mean(of_second)
-    return result
+    return {**result, **_in_the_fault(found, days, change)}
 
 
 def _in_the_fault(found: list[list[Reported]], days: int, change: int) -> Row:
@@ -585,12 +556,6 @@ def floors(table: pd.DataFrame) -> dict[str, bool]:
         ).all(),
         "at most one message opens an incident in the fault, 10 points or more": (
             large["sent"] <= 1
-        ).all(),
-        "at most 1 false piece of news a quarter, in falls that stay": (
-            step["news"] <= 25 / 90
-        ).all(),
-        "a second fall of 15 points is reported within 7 days in 90 %": (
-            ours["second"].dropna() >= 0.9
         ).all(),
     }
 

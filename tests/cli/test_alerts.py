@@ -48,29 +48,27 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 def test_an_incident_from_its_opening_to_its_acceptance(home, capsys):
     assert run(capsys, "list")[1] == f"1 quality: [critical] {TITLE}, since 2026-03-21\n"
-    assert run(capsys, "acknowledge", "quality", "--by", "lea")[0] == 0
-    assert run(capsys, "assign", "1", "tim", "--by", "lea")[0] == 0
+    assert run(capsys, "acknowledge", "1", "--by", "tim", "--note", "new forum")[0] == 0
     soon = str(datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=60))
     assert run(capsys, "silence", "quality", "--by", "lea", "--until", soon)[0] == 0
-    assert run(capsys, "comment", "quality", "--by", "tim", "--note", "new forum")[0] == 0
     assert run(capsys, "list")[1].rstrip().split("; ")[1:] == [
-        *("acknowledged by lea", "assigned to tim", f"silent until {soon}"),
+        *("acknowledged by tim", f"silent until {soon}"),
     ]
     assert run(capsys, "accept", "quality", "--by", "lea", "--note", "it stays")[0] == 0
     assert run(capsys, "list")[1] == "no incident is active\n"
     lines = run(capsys, "history", "quality")[1].splitlines()
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC  quality  ", line) for line in lines)
     assert [line.split("  ")[2] for line in lines] == [
-        *("opened", "acknowledge", "assign", "silence", "comment", "accept", "accepted"),
+        *("opened", "acknowledge", "silence", "accept", "accepted"),
     ]
-    assert lines[4].endswith("by tim: new forum")
-    assert lines[5].endswith("by lea, level since 2026-03-21, from 2026-03-24: it stays")
+    assert lines[1].endswith("by tim: new forum")
+    assert lines[3].endswith("by lea, level since 2026-03-21, from 2026-03-24: it stays")
 
 
 def test_lists_end_at_a_limit_and_count_the_rest(home, capsys):
     assert run(capsys, "check-heartbeat", "--by", "0")[0] == 1
     for number in range(3):
-        run(capsys, "comment", "quality", "--by", "lea", "--note", f"note {number}")
+        run(capsys, "acknowledge", "quality", "--by", "lea", "--note", f"note {number}")
     whole = run(capsys, "list")[1].splitlines()
     assert [line.partition(":")[0] for line in whole] == ["1 quality", "2 heartbeat"]
     assert run(capsys, "list", "--limit", "2")[1].splitlines() == whole
@@ -108,7 +106,6 @@ def test_a_second_acknowledgement_names_the_first_and_both_are_kept(home, capsys
         0,
         "already acknowledged by lea; `modwatch alerts history` has both\n",
     )
-    assert run(capsys, "comment", "quality", "--by", "tim", "--note", "seen")[1] == ""
     lines = run(capsys, "history", "quality")[1].splitlines()
     assert [line.split("  ")[-1] for line in lines[1:3]] == ["by lea", "by tim"]
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _incident = click.argument("incident", help="Number or name, as `modwatch alerts list` prints it.")
 _by = click.option("--by", required=True, metavar="NAME", help="Person who acts.")
 _note = click.option("--note", default="", help="Reason; never the text of a comment.")
-_needed_note = click.option("--note", required=True, help="Reason; never the text of a comment.")
 _limit = click.option(
     "--limit", type=click.IntRange(1), default=50, help="Print at most this many; count the others."
 )
@@ -39,7 +38,6 @@ def list_(resources: "Resources", *, limit: int) -> None:
             f"{incident.since}",
             f"at first: {incident.at_first}" if incident.at_first else "",
             f"acknowledged by {incident.acknowledged_by}" if incident.acknowledged_by else "",
-            f"assigned to {incident.assignee}" if incident.assignee else "",
             f"silent until {incident.silent_until}" if incident.silent_until else "",
         ]
         print("; ".join(filter(None, parts)))
@@ -88,27 +86,6 @@ def acknowledge(resources: "Resources", *, incident: str, by: str, note: str) ->
 
 @alerts.command()
 @_incident
-@click.argument("assignee", help="Name of the person.")
-@_by
-@_note
-@with_resources
-def assign(resources: "Resources", *, incident: str, assignee: str, by: str, note: str) -> None:
-    """Assign an incident to a person."""
-    _record(resources, "assign", incident, by, note, assignee=assignee)
-
-
-@alerts.command()
-@_incident
-@_by
-@_needed_note
-@with_resources
-def comment(resources: "Resources", *, incident: str, by: str, note: str) -> None:
-    """Add a note to an incident."""
-    _record(resources, "comment", incident, by, note)
-
-
-@alerts.command()
-@_incident
 @_by
 @_note
 @click.option(
@@ -137,7 +114,7 @@ def _record(
 @alerts.command()
 @_incident
 @_by
-@_needed_note
+@click.option("--note", required=True, help="Reason; never the text of a comment.")
 @click.option(
     "--level-since", type=day, help="First day at that level; default: the incident's first day."
 )

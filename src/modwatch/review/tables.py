@@ -407,8 +407,7 @@ incident = _table(
     #: The first day, which is the day of the change where one was dated.
     Column("since", Date, nullable=False),
     Column("opened", Date, nullable=False),
-    #: The rules that have an incident, by rule and subject: since, opened, and the value on the
-    #: day of the message, with the interval of the day of a change.
+    #: The rules that have an incident, by rule and subject: since and opened.
     Column("members", JSONB, nullable=False),
     #: The rule and subject that the last message leads with; empty where there is no rule.
     Column("rule", Text, nullable=False),
@@ -440,15 +439,13 @@ incident_event = _table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("incident_id", ForeignKey("incident.id"), nullable=False),
     #: Of a message: opened, failed, escalated, recovered, withdrawn, accepted. Of a person:
-    #: acknowledge, assign, comment, silence, accept.
+    #: acknowledge, silence, accept, repair.
     Column("event", Text, nullable=False),
     #: The title of a message.
     Column("title", Text),
     #: Who acted, and why.
     Column("person", Text),
     Column("note", Text),
-    #: Of `assign`.
-    Column("assignee", Text),
     #: Of `silence`: the last day without messages.
     Column("until", Date),
     #: Of `accept`: the first day on which the present level is the reference, and the day from

@@ -18,7 +18,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
                           observed_disagreement
     annotator error       true_labels
     displays              CollaborationCurveDisplay, ReliabilityDisplay
-    distances             jensen_shannon, mean_shift, population_stability_index, wasserstein
+    distances             jensen_shannon, population_stability_index, wasserstein
 
 Parameters that the metrics share. Columns may be lists, numpy arrays, pandas or polars Series, or
 Arrow arrays.
@@ -74,7 +74,6 @@ from modwatch.statistics.displays import CollaborationCurveDisplay, ReliabilityD
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.distance import (
     jensen_shannon,
-    mean_shift,
     population_stability_index,
     wasserstein,
 )
@@ -95,8 +94,8 @@ __all__ = [
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
     "conformal_coverage", "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",
-    "mean_shift", "measure_days", "observed_agreement",
-    "observed_disagreement", "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
+    "measure_days", "observed_agreement", "observed_disagreement",
+    "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
     "precision", "prevalence", "recall", "reliability_curve", "reliability_estimates",
     "remaining_cost", "review_effectiveness", "review_efficiency", "review_scores", "true_labels",
     "wasserstein", "what_if_table",

@@ -51,23 +51,19 @@ def accepted(by_defaults: Resources, last: int, note: str = "new platform") -> N
 
 def test_an_incident_has_a_person_and_a_history(by_defaults, server):
     fall(by_defaults)
-    for action in (
-        Action(incident="quality", action="acknowledge", person="lea"),
-        Action(incident="quality", action="assign", person="lea", assignee="tim"),
-        Action(incident="quality", action="comment", person="tim", note="labels look right"),
-    ):
+    for person, note in (("tim", ""), ("lea", "labels look right")):
+        action = Action(incident="quality", action="acknowledge", person=person, note=note)
         record(by_defaults.database, action)
     (incident,) = open_incidents(by_defaults.database)
     assert (incident.name, incident.severity) == ("quality", "critical")
-    assert (incident.acknowledged_by, incident.assignee) == ("lea", "tim")
+    assert incident.acknowledged_by == "lea"
     assert incident.since == day(20)
     assert [
         (entry.what, entry.text) for entry in history(by_defaults.database, "quality").entries
     ] == [
         ("opened", server.requests[0].json["title"]),
-        ("acknowledge", "by lea"),
-        ("assign", "by lea, to tim"),
-        ("comment", "by tim: labels look right"),
+        ("acknowledge", "by tim"),
+        ("acknowledge", "by lea: labels look right"),
     ]
     assert history(by_defaults.database, "scores").entries == []
     assert sent(server) == ["opened"]
@@ -81,8 +77,7 @@ def test_bad_input_is_refused_and_stores_nothing(by_defaults):
         ({"person": " "}, "person must have 1 to 80"),
         ({"person": "x" * 81}, "person must have 1 to 80"),
         ({"note": "two\nlines"}, "note must have"),
-        ({"action": "comment", "note": ""}, "note must have"),
-        ({"action": "assign", "assignee": "\x1b[2J"}, "assignee must have"),
+        ({"person": "\x1b[2J"}, "person must have"),
     ):
         with pytest.raises(IncidentError, match=message):
             record(by_defaults.database, Action(**{**plain, **changes}))  # type: ignore[arg-type]

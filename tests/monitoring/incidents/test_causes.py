@@ -140,6 +140,27 @@ def test_a_fall_that_grows_escalates_the_same_incident():
     assert set(escalated.record.members) == {"accuracy_fell", "accuracy_fell_far"}
 
 
+def test_a_fault_that_began_at_noon_is_one_fault():
+    receiver = Receiver()
+    levels = [0.965] * 20 + [0.87] + [0.7] * 15
+    receiver.evenings(range(18, len(levels)), estimates(levels, margin=0.02))
+    assert [event for _, event, _ in receiver.events] == ["opened", "escalated"]
+    assert [change.record.severity for change in receiver.heard] == ["warning", "critical"]
+
+
+def test_a_further_fall_in_a_critical_incident_is_its_headline_and_no_message():
+    receiver = Receiver()
+    levels = [0.965] * 20 + [0.8] * 12 + [0.65] * 15
+    receiver.evenings(range(18, len(levels)), estimates(levels))
+    assert receiver.events == [("quality", "opened", 20)]
+    quality = next(cause for cause in receiver.causes if cause.name == "quality")
+    found = [quality.alert_on(day(number)) for number in (30, 40)]
+    assert [alert and alert.headline for alert in found] == [
+        "The model's accuracy fell from 0.965 to 0.800",
+        "The model's accuracy fell from 0.965 to 0.650",
+    ]
+
+
 def test_accuracy_and_accuracy_with_review_are_one_cause():
     receiver = Receiver()
     both = [*estimates(FALLEN), *estimates([accuracy + 0.02 for accuracy in FALLEN], "oc_accuracy")]

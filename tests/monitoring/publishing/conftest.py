@@ -34,8 +34,6 @@ def full_tables():
             window=window,
             own=made_up_estimates(day, shift).assign(design=True),
             window_own=window.assign(design=True),
-            own_before=made_up_estimates(day - timedelta(days=1)),
-            window_before=made_up_estimates(day - timedelta(days=1), 0.01),
             drift=made_up_drift(day, 4),
             what_if=what_if_table(
                 window,

@@ -42,9 +42,6 @@ def test_only_the_deployed_strategy_and_fraction_become_keys(measure, facts):
     assert metrics["single_day/oc_accuracy"] == row["value"]
     ends = intervals_of(DayTables(estimates=table), facts)
     assert ends["single_day/oc_accuracy"] == (row["low"], row["high"])
-    own = DayTables(estimates=table, own=table)
-    figure = key_figures(own, facts)["own_labels/oc_accuracy"]
-    assert figure.labels == row["effective_n"]
     assert metrics["single_day/accuracy"] == 0.95
     assert metrics["review/completion"] == 38 / 40
 

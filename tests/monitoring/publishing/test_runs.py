@@ -97,7 +97,6 @@ def test_a_run_says_all_about_its_day(
         "labels": "38 of 40",
         "estimates": "1 insufficient",
         "window": "12 of 14 days",
-        "drift": "shift",
         "alerts": "warning: The scores differ",
     }
     assert expected.items() <= run.data.tags.items()

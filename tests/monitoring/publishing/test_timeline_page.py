@@ -1,4 +1,4 @@
-"""The timeline's page: lines are significant levels; all else has its interval."""
+"""The timeline's page: what is estimated has its interval, and no line joins days."""
 
 import re
 from dataclasses import replace
@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from modwatch.common.mlflow_client import connect, experiment_id, runs_tagged
-from modwatch.monitoring.incidents.incidents import MetricValue
-from modwatch.monitoring.incidents.level_changes import level_changes
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.publishing.days import Day, KeyFigure
@@ -20,7 +18,7 @@ from modwatch.monitoring.publishing.timeline import publish_days
 from modwatch.monitoring.publishing.timeline_page import thresholds, timeline_page
 
 FIRST = date(2026, 1, 5)
-KEY = "own_labels/accuracy"
+KEY = "single_day/accuracy"
 
 
 def days_of(levels, **of_the_last):
@@ -70,45 +68,9 @@ class Elements(HTMLParser):
 def test_noise_is_dots_with_intervals_and_no_line():
     page = timeline_page(days_of([0.95] * 20), ())
     counts = Elements(page).counts
-    assert ("line", "level") not in counts
     assert counts["line", "interval"] == counts["circle", "dot"] == 20
-    assert "no significant fall" in page
     assert "polyline" not in page
     assert "<path" not in page
-
-
-def test_a_fall_has_the_level_before_and_the_level_now():
-    page = timeline_page(days_of([0.95] * 14 + [0.75] * 6), ())
-    assert Elements(page).counts["line", "level"] == 2
-    assert f"fell on about {FIRST + timedelta(days=14)} by 0." in page
-    assert "now 0.7" in page
-
-
-def test_a_fall_has_the_day_that_its_alert_says():
-    rng = np.random.default_rng(77)  # days with few labels: without their number, a day earlier
-    labels = rng.choice([40, 200, 400], size=22)
-    value = rng.binomial(labels, [0.95] * 15 + [0.82] * 7) / labels
-    margin = 1.96 * np.sqrt(np.clip(value * (1 - value), 0.01, 1) / labels)
-    low, high = np.maximum(value - margin, 0), np.minimum(value + margin, 1)
-    days = [FIRST + timedelta(days=number) for number in range(labels.size)]
-    fallen = level_changes(
-        MetricValue(day=day, metric="accuracy", value=v, low=a, high=b, n=500, effective_n=n)
-        for day, v, a, b, n in zip(days, value, low, high, labels.astype(float), strict=True)
-    )[-1]
-    published = [
-        Day(
-            day=day,
-            checks="passed",
-            figures={KEY: KeyFigure(value=v, low=a, high=b, labels=float(n))},
-        )
-        for day, v, a, b, n in zip(days, value, low, high, labels, strict=True)
-    ]
-    sentence = f"fell on about {fallen.change.day} by"
-    assert sentence in timeline_page(published, ())
-    uncounted = [
-        replace(day, figures={KEY: replace(day.figures[KEY], labels=None)}) for day in published
-    ]
-    assert sentence not in timeline_page(uncounted, ())
 
 
 def test_what_is_counted_is_columns_without_intervals():

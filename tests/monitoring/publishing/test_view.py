@@ -13,7 +13,7 @@ from modwatch.monitoring.publishing.view import days_address, days_url
 
 DAY = date(2026, 1, 5)
 COLUMNS = ["status", "alerts", "window accuracy", "window OC-Acc", "window RE", "comments",
-           "labels", "checks", "drift", "window"]  # fmt: skip
+           "labels", "checks", "window"]  # fmt: skip
 
 
 def test_the_view_is_saved_once(mlflow_url, experiment):

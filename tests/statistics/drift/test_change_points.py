@@ -228,19 +228,17 @@ def test_a_second_step_keeps_the_day_of_a_first_that_was_certain():
     assert (found.first.day, found.level_since) == (12, 22)
 
 
-def test_a_further_fall_has_a_day_and_levels_of_its_own():
+def test_a_further_fall_has_a_level_of_its_own():
     columns = series((0.95, 12), (0.8, 10), (0.6, 4), margin=0.03)
     falls = follow_falls(*columns)
-    assert all(fall is None or fall.further is None for fall in falls[:22])
+    assert all(fall is None or fall.further_from is None for fall in falls[:22])
     last = falls[-1]
     assert last is not None
-    assert last.further is not None
-    assert last.further.day == 22
-    assert (last.further.before.value, last.further.after.value) == pytest.approx((0.8, 0.6))
-    assert last.now == last.further.after
+    assert (last.further_from, last.level_since) == (12, 22)
+    assert (last.first.before.value, last.now.value) == pytest.approx((0.95, 0.6))
     better = follow_falls(*series((0.95, 12), (0.8, 10), (0.6, 10), (0.8, 8), margin=0.03))[-1]
     assert better is not None
-    assert better.further is None
+    assert better.further_from is None
 
 
 def test_a_day_with_few_labels_dates_less():

@@ -68,10 +68,8 @@ def test_a_usual_day_shows_nothing():
 def test_scores_that_moved(mean, way):
     found = compared(day_of(1_000, mean=mean))
     for feature in ("prob", "uncertainty"):
-        for metric in ("psi", "jensen_shannon", "wasserstein", "mean_shift"):
-            assert found[f"{metric} {feature}"].direction == way, metric
+        assert found[f"psi {feature}"].direction == way, feature
     assert found["psi prob"].low > 0.1
-    assert found["mean_shift prob"].value == pytest.approx(mean - 0.1, abs=0.02)
     assert found["flagged_share_change flagged"].direction == way
     assert found["jensen_shannon language"].value == 0
 
@@ -135,9 +133,8 @@ def test_days_of_another_model_are_left_out_and_stated():
 @pytest.mark.parametrize(("score", "way"), [(0.3, None), (0.4, "higher"), (0.2, "lower")])
 def test_constant_scores(score, way):
     found = compared(of_scores(np.full(500, score)), [of_scores(np.full(500, 0.3))])
-    assert found["psi prob"].direction == found["wasserstein prob"].direction == way
-    assert found["wasserstein prob"].value == pytest.approx(abs(score - 0.3), abs=0.002)
-    assert found["jensen_shannon prob"].value == (0 if way is None else 1)
+    assert found["psi prob"].direction == way
+    assert (found["psi prob"].value > 1) == (way is not None)
 
 
 def test_quantile_bins_hold_like_mass():

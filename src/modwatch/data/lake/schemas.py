@@ -291,8 +291,7 @@ PROFILES = _table(
 #: One metric of the drift, volume or queue of a day, by metric, feature and reference.
 #:
 #:     metric                     feature                      reference  unit
-#:     psi, jensen_shannon,       prob, uncertainty            both       ≥ 0; bits in [0, 1];
-#:     wasserstein, mean_shift                                            of the score; signed
+#:     psi                        prob, uncertainty            both       ≥ 0
 #:     jensen_shannon             language, platform, length,  both       bits in [0, 1]
 #:                                script, detected_language
 #:     flagged_share_change       flagged                      both       signed, in [−1, 1]
@@ -436,9 +435,8 @@ SOURCE_COUNTS = _table(*_required(pa.date32(), "day"), *_required(pa.int64(), "s
 
 #: The result of a day as it is published, one row a day. `status`: normal | warning since … |
 #: critical since … | rejected | failed. `reason`: why the day was not measured; else empty.
-#: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate,
-#: `labels` are those of equal weight that an estimate of the day is worth. `digest`: hash of all
-#: that its run in MLflow shows.
+#: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate.
+#: `digest`: hash of all that its run in MLflow shows.
 DAYS = _table(
     *_required(pa.string(), "status", "checks", "reason", "strategy"),
     *_required(pa.string(), "model_version", "model_origin"),
@@ -446,10 +444,7 @@ DAYS = _table(
     *_required(pa.float64(), "review_fraction"),
     *_required(pa.int64(), "landed", "comments", "quarantined", "flagged"),
     *_required(pa.int64(), "routed", "labelled", "pooled_days", "window_days"),
-    pa.field(
-        "figures",
-        pa.list_(pa.struct([("key", pa.string()), *_ESTIMATE, *_columns(pa.float64(), "labels")])),
-    ),
+    pa.field("figures", pa.list_(pa.struct([("key", pa.string()), *_ESTIMATE]))),
     *_required(pa.string(), "digest"),
 )
 

@@ -1,4 +1,4 @@
-"""What people do about incidents: acknowledge, assign, comment, silence, accept the new normal.
+"""What people do about incidents: acknowledge, silence, accept the new normal.
 
 Actions are appended to the history of an incident and never changed. Notes are for the people who
 run the installation: they are printed by `modwatch alerts history`, and never logged or sent.
@@ -40,7 +40,7 @@ from modwatch.monitoring.incidents.store import (
 from modwatch.review.empty_days import declare_empty
 from modwatch.review.tables import incident, incident_event
 
-ActionKind = Literal["acknowledge", "assign", "comment", "silence", "accept", "repair"]
+ActionKind = Literal["acknowledge", "silence", "accept", "repair"]
 
 #: The kinds of incidents that have a level.
 _WITH_LEVEL = ("incident", "annotator_incident")
@@ -65,8 +65,6 @@ class Action:
     #: Who did it.
     person: str
     note: str = ""
-    #: Of `assign`: who looks into it.
-    assignee: str | None = None
     #: Of `silence`: the last day, UTC, on which nothing is sent; a day that is over ends it.
     until: datetime.date | None = None
     #: Of `accept`: the first day on which the present level is the reference.
@@ -99,7 +97,6 @@ class OpenIncident:
     text: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     acknowledged_by: str | None = None
-    assignee: str | None = None
     silent_until: datetime.date | None = None
 
     @property
@@ -140,9 +137,7 @@ def record(database: Engine, action: Action) -> None:
     if action.until is not None:
         check_silence(action.until, datetime.datetime.now(datetime.UTC).date())
     _checked("person", action.person, _MAX_NAME)
-    if action.assignee is not None:
-        _checked("assignee", action.assignee, _MAX_NAME)
-    if action.note or action.action == "comment":
+    if action.note:
         _checked("note", action.note, _MAX_NOTE)
     with database.begin() as connection:
         _store_action(connection, _active(connection, action.incident).id, action)
@@ -310,18 +305,19 @@ def open_incidents(database: Engine) -> list[OpenIncident]:
     active = select(incident).where(
         incident.c.ended.is_(None), or_(incident.c.kind != "failure", recent)
     )
-    last_actions = (
-        select(incident_event)
-        .join(incident)
-        .ext(distinct_on(mine.incident_id, mine.event))
-        .where(mine.event.in_(("acknowledge", "assign")), incident.c.ended.is_(None))
-        .order_by(mine.incident_id, mine.event, mine.id.desc())
+    acknowledged = (
+        select(mine.incident_id, mine.person)
+        .join_from(incident_event, incident)
+        .ext(distinct_on(mine.incident_id))
+        .where(mine.event == "acknowledge", incident.c.ended.is_(None))
+        .order_by(mine.incident_id, mine.id.desc())
     )
     with database.connect() as connection:
         silent = silenced(connection)
-        done = {(row.incident_id, row.event): row for row in connection.execute(last_actions)}
+        people = {row.incident_id: row.person for row in connection.execute(acknowledged)}
         found = [
-            _open_incident(row, done, silent.get(row.name)) for row in connection.execute(active)
+            _open_incident(row, people.get(row.id), silent.get(row.name))
+            for row in connection.execute(active)
         ]
     return sorted(
         found, key=lambda found: (-SEVERITIES.index(found.severity), found.since, found.name)
@@ -361,7 +357,6 @@ def _entry(row: Row[Any]) -> Entry:
     if text is None:
         parts = [
             f"by {row.person}",
-            f"to {row.assignee}" if row.assignee else "",
             f"until {row.until}" if row.until else "",
             f"level since {row.level_since}, from {row.day}" if row.day else "",
         ]
@@ -370,9 +365,8 @@ def _entry(row: Row[Any]) -> Entry:
 
 
 def _open_incident(
-    row: Row[Any], done: Mapping[tuple[int, str], Row[Any]], until: datetime.date | None
+    row: Row[Any], acknowledged_by: str | None, until: datetime.date | None
 ) -> OpenIncident:
-    acknowledged, assigned = (done.get((row.id, kind)) for kind in ("acknowledge", "assign"))
     return OpenIncident(
         number=row.id,
         name=row.name,
@@ -386,8 +380,7 @@ def _open_incident(
         segment=row.segment,
         text=row.text,
         links=row.links,
-        acknowledged_by=acknowledged and acknowledged.person,
-        assignee=assigned and assigned.assignee,
+        acknowledged_by=acknowledged_by,
         silent_until=until,
     )
 

@@ -7,16 +7,13 @@ field `cause` of a rule names; a rule without one is a cause of its own for each
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from modwatch.monitoring.incidents.incidents import (
     Incident,
     MetricValue,
-    News,
     Transition,
     exceeds,
     merged,
-    news,
     reconciled_incidents,
     transitions,
     watched,
@@ -32,15 +29,11 @@ from modwatch.monitoring.incidents.messages.incidents import (
     ActiveAlert,
     incident_alert,
     unwatched_alert,
-    value_facts,
 )
-from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule, most_severe
+from modwatch.monitoring.incidents.rules import SEVERITIES, AlertRule
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, Outcome
 
 _ONE_DAY = datetime.timedelta(days=1)
-
-#: Before the headline of what has happened in an open incident.
-_NEWS_PREFIXES = {"worse": "Worse: ", "also": "Also: "}
 
 #: By cause: the first day on which an accepted level is the reference, and its own first day.
 Acceptances = Mapping[str, Sequence[tuple[datetime.date, datetime.date]]]
@@ -93,15 +86,6 @@ class Series:
             return []
         days = (value for value in self.values if change.since <= value.day <= today)
         return [value.day for value in days if exceeds(self.rule, self.rule.open, value)]
-
-    def news(self, known: IncidentRecord, today: datetime.date) -> News | None:
-        """Return what has happened in its active incident since the last message on its cause."""
-        active = self.active_on(today)
-        if active is None:
-            return None
-        again = any(one.recovered and one.recovered > known.opened for one in self.incidents)
-        told = known.notified_on
-        return news(self.rule, self.values, active, notified_on=told, today=today, first=not again)
 
     def active_on(self, day: datetime.date) -> Incident | None:
         """Return the incident that was active at the end of `day`."""
@@ -291,8 +275,6 @@ def _changes(
         today=today,
         unsupported="recovered" if state else "withdrawn",
     )
-    if known and notified and not found:
-        yield from _news(cause, known, today)
     for sequence, change in enumerate(found, known.sequence + 1 if known else 1):
         day = today if change.kind == "escalated" else change.day
         active = cause.active_on(today) or cause.active_on(day)
@@ -315,38 +297,6 @@ def _changes(
         else:
             same = known if change.kind == "escalated" else None
             yield _notified(same, alert, active, series[0], day, sequence)
-
-
-def _news(cause: Cause, known: IncidentRecord, today: datetime.date) -> Iterator[IncidentChange]:
-    """Yield a change if something has happened in an incident since its last message."""
-    active = cause.active_on(today)
-    news = ((one, one.news(known, today)) for one in active)
-    series, found = next(((one, found) for one, found in news if found), (None, None))
-    if series is None or found is None:
-        return
-    others = [
-        (other.rule, other.subject, other.on(today)) for other in active if other is not series
-    ]
-    sequence = known.sequence + 1
-    alert = incident_alert(
-        cause.name,
-        [(series.rule, series.subject, found.value), *others],
-        Transition(
-            kind="escalated",
-            since=known.since,
-            day=today,
-            severity=most_severe([known.severity, *(one.rule.severity for one in active)]),
-            news_since=found.since,
-        ),
-        sequence,
-        prefix=_NEWS_PREFIXES[found.kind],
-    )
-    facts = {
-        **alert.facts,
-        "headline": active[0].headline_on(today),
-        "news_since": found.since.isoformat(),
-    }
-    yield _notified(known, replace(alert, facts=facts), active, series, today, sequence)
 
 
 def _notified(
@@ -378,11 +328,10 @@ def _notified(
     return IncidentChange(alert=extended, record=record)
 
 
-def _member(series: Series, day: datetime.date) -> dict[str, Any]:
+def _member(series: Series, day: datetime.date) -> dict[str, str]:
     """Return the incident of one rule as the table keeps it."""
     incident = series.active_on(day) or series.incidents[-1]
     return {
         "since": incident.since.isoformat(),
         "opened": incident.opened.isoformat(),
-        "figure": value_facts(series.on(day)),
     }

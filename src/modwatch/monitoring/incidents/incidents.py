@@ -7,38 +7,17 @@ them of now. All depend on their arguments alone, so that evaluating a day again
 
 A value that cannot be evaluated (insufficient, too few comments, no interval) is skipped: it opens
 nothing, closes nothing and does not interrupt a streak.
-
-`news` finds what deserves another message while an incident is open. Rules with one cause have one
-incident, and one fault makes several of them fire. Something else has happened when, more than
-`SETTLING` after the last message,
-
-- a level falls (again) by as much as opens an incident: the interval of the day of the fall begins
-  later than that;
-- another rule of the cause opens an incident at once: its last value before met the condition that
-  closes one. A fault that grows from day to day passes between the bounds, and is no news for
-  `GROWING`; after that, each rule is news once;
-- a value moves at once by as much as opens an incident, beyond its interval and the last one; a
-  volume, beyond both.
 """
 
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 from modwatch.monitoring.incidents.rules import AlertRule, Condition, Severity, most_severe
 from modwatch.statistics.drift.daily_levels import Level
 
 Kind = Literal["opened", "escalated", "recovered", "withdrawn"]
-
-#: After a message: the evenings on which the labels of its days arrive, and the other rules of the
-#: same fault fire.
-SETTLING = datetime.timedelta(days=2)
-
-#: After a message: days in which other rules fire because the same fault grows, or because the
-#: trailing window fills with it.
-GROWING = datetime.timedelta(days=14)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +32,6 @@ class LevelChange:
     after: Level
     #: Mean days, at least, to such evidence without a change.
     evidence: float
-    #: The last further change in the same direction, to the present level.
-    further: "LevelChange | None" = None
-
-    @property
-    def latest(self) -> "LevelChange":
-        """The further change, or this one if there is none."""
-        return self.further or self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +102,6 @@ class Transition:
     day: datetime.date
     #: The highest severity of the incident; None: that of the rule.
     severity: Severity | None = None
-    #: Of `escalated` without a higher severity: the day on which the news began.
-    news_since: datetime.date | None = None
-
-    @property
-    def began(self) -> datetime.date:
-        """The day on which the news, or without any the incident, began."""
-        return self.news_since or self.since
 
 
 def watched(rule: AlertRule, values: Iterable[MetricValue]) -> dict[str, list[MetricValue]]:
@@ -340,109 +305,3 @@ def _is_refuted(rule: AlertRule, series: Sequence[MetricValue], notified: Incide
         exceeds(rule, rule.open if value.reference else rule.close, value) is False
         for value in first
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class News:
-    """Something that has happened in an open incident."""
-
-    #: worse: of a rule that has an incident; also: another rule has one.
-    kind: Literal["worse", "also"]
-    #: The day on which it began.
-    since: datetime.date
-    #: The value to show.
-    value: MetricValue | None
-
-
-def news(
-    rule: AlertRule,
-    values: Sequence[MetricValue],
-    incident: Incident,
-    *,
-    notified_on: datetime.date,
-    today: datetime.date,
-    first: bool = False,
-) -> News | None:
-    """Return what has happened since the last message, as one rule sees it; None: nothing.
-
-    Args:
-        rule: of any severity; what is `info` is no news.
-        values: of the rule and one subject, ordered by day.
-        incident: that of the rule which is active.
-        notified_on: the day of the last message on the cause.
-        today: the last day.
-        first: whether it is the rule's first incident in that of the cause.
-
-    >>> rule = AlertRule(name="r", severity="warning", metric="m", direction="above", look_at="it",
-    ...                  open={"bound": 5}, close={"bound": 3})
-    >>> days = [datetime.date(2026, 1, day) for day in range(1, 7)]
-    >>> values = [MetricValue(day=d, metric="m", value=v, n=9)
-    ...           for d, v in zip(days, [1, 1, 1, 1, 6, 6])]
-    >>> opened = Incident(since=days[4], opened=days[4])
-    >>> news(rule, values, opened, notified_on=days[0], today=days[5]).kind
-    'also'
-    >>> news(rule, values, opened, notified_on=days[3], today=days[5])
-    """
-    if rule.severity == "info":
-        return None
-    known = [value for value in values if value.day <= today]
-    if first and not rule.watches_changes and incident.opened > notified_on + GROWING:
-        return News(kind="also", since=incident.since, value=incident.at_opening)
-    if rule.watches_changes:
-        return _fall(rule, known, notified_on + SETTLING, today)
-    return _opening(rule, known, incident, notified_on + SETTLING) or _jump(
-        rule, known, incident, notified_on + SETTLING
-    )
-
-
-def _fall(
-    rule: AlertRule, values: Sequence[MetricValue], after: datetime.date, today: datetime.date
-) -> News | None:
-    value = values[-1] if values and values[-1].day == today else None
-    if value is None or value.change is None or value.change.latest.day_low <= after:
-        return None
-    if value.change.further:
-        value = _step(value, value.change.further)
-    if exceeds(rule, rule.open, value) is not True or value.change is None:
-        return None
-    return News(kind="worse", since=value.change.day, value=value)
-
-
-def _step(value: MetricValue, further: LevelChange) -> MetricValue:
-    """Return the size of the further fall alone."""
-    size, low, high = further.before.change_to(further.after)
-    return replace(value, value=size, low=low, high=high, change=further)
-
-
-def _opening(
-    rule: AlertRule, values: Sequence[MetricValue], incident: Incident, after: datetime.date
-) -> News | None:
-    if rule.open.bound == rule.close.bound:
-        return None  # there is nothing between the bounds
-    before = [
-        beyond
-        for value in values
-        if value.day < incident.since and (beyond := exceeds(rule, rule.close, value)) is not None
-    ]
-    if incident.opened <= after or not before or before[-1]:
-        return None
-    return News(kind="also", since=incident.since, value=incident.at_opening)
-
-
-def _jump(
-    rule: AlertRule, values: Sequence[MetricValue], incident: Incident, after: datetime.date
-) -> News | None:
-    sign = {"above": 1.0, "below": -1.0}[rule.direction]
-    # Intervals of volumes are wide: how far volumes usually vary.
-    step = 0.0 if rule.metric == "volume_ratio" else abs(rule.open.bound)
-    known = [
-        (value.day, value, sorted(sign * (at if end is None else end) for end in ends))
-        for value in values
-        if exceeds(rule, rule.open, value) is not None and (at := value.value) is not None
-        for ends in [(value.low, value.high)]
-    ]
-    for (day, _, (_, far)), (later, value, (near, _)) in pairwise(known):
-        lasts = known[-1][2][0] > far
-        if day >= incident.opened and later > after and lasts and near - far > step:
-            return News(kind="worse", since=later, value=value)
-    return None

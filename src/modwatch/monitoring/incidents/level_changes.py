@@ -112,8 +112,6 @@ def _value(
     if fall is None:
         return MetricValue(day=estimate.day, metric=name, value=0.0, n=estimate.n)
     value, low, high = fall.change
-
-    further = _change(fall.further, first) if fall.further else None
     return MetricValue(
         day=estimate.day,
         metric=name,
@@ -121,7 +119,7 @@ def _value(
         low=low,
         high=high,
         n=estimate.n,
-        change=replace(_change(fall.first, first), after=fall.now, further=further),
+        change=replace(_change(fall.first, first), after=fall.now),
     )
 
 

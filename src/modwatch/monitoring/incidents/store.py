@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, Engine, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
@@ -38,8 +38,8 @@ class IncidentRecord:
     #: First day, and the day on which it opened.
     since: datetime.date
     opened: datetime.date
-    #: `since`, `opened` and `figure` of the incidents of its rules, by rule and subject.
-    members: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: `since` and `opened` of the incidents of its rules, by rule and subject.
+    members: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: The rule and subject that the last message leads with; empty where there is no rule.
     rule: str = ""
     subject: str = ""

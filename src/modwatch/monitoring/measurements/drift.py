@@ -73,8 +73,8 @@ def _contradiction(lake: Lake, day: datetime.date) -> str:
     """Return what contradicts that the scores of a day are calibrated; empty if nothing does."""
     held_out, today = model_reference(lake, day), read_profile(lake, day)
     if held_out and today.scored >= MINIMUM_COMMENTS:
-        distances = compare_scores(today.scores["prob"], held_out.scores["prob"], "prob")
-        if (distances["psi"].low or 0.0) > _FAR:
+        psi = compare_scores(today.scores["prob"], held_out.scores["prob"], "prob")
+        if psi.low > _FAR:
             return "the scores hardly resemble those of the model's held-out comments"
     return ""
 

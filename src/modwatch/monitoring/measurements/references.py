@@ -42,7 +42,7 @@ Part = Literal["comments", "scores"]
 PARTS: tuple[Part, ...] = ("comments", "scores")
 
 #: The metrics of `drift` against a reference that depend on the scores whatever their feature.
-_SCORE_METRICS = ("psi", "wasserstein", "mean_shift", "flagged_share_change")
+_SCORE_METRICS = ("psi", "flagged_share_change")
 
 #: All metrics of `drift` against a reference.
 _DRIFT_METRICS = (

@@ -127,10 +127,9 @@ def action_router(data: OpsData, airflow: AirflowAccess, changed: Callable[[], N
     @router.post("/incidents/{number}/{action}")
     def act(
         number: Annotated[str, Path(pattern=r"^\d{1,18}$")],
-        action: Literal["acknowledge", "assign", "silence", "accept"],
+        action: Literal["acknowledge", "silence", "accept"],
         person: person,
         note: Annotated[str, Form()] = "",
-        assignee: Annotated[str | None, Form()] = None,
         until: Annotated[date | None, Form()] = None,
     ) -> Response:
         try:
@@ -151,7 +150,6 @@ def action_router(data: OpsData, airflow: AirflowAccess, changed: Callable[[], N
                     action=action,
                     person=person,
                     note=note,
-                    assignee=assignee or person if action == "assign" else None,
                     until=until if action == "silence" else None,
                 )
                 record(data.database(), taken)

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -49,15 +49,13 @@ class ScoreHistogram:
 class DayTables:
     """The tables of a day's page; the part of a table without rows is left out."""
 
-    #: Estimates of the day; like the next five, with the columns of `lake.schemas.ESTIMATES`.
+    #: Estimates of the day; like the next three, with the columns of `lake.schemas.ESTIMATES`.
     estimates: pd.DataFrame
     #: Estimates of the window that ends with the day.
     window: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
-    #: By the design alone: of the day, of the window, of the day before, and of its window.
+    #: By the design alone: of the day, and of the window.
     own: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
     window_own: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
-    own_before: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
-    window_before: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
     #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
     drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
     #: Costs and outcomes of other settings: `what_if.COLUMNS` of the statistics.
@@ -109,7 +107,7 @@ class DayContent:
         which change hourly, are left out.
         """
         shown = self.tables
-        measured = (shown.own_before, shown.window_before, shown.estimates, shown.window)
+        measured = (shown.estimates, shown.window)
         digests = [table["digest"].iloc[0] if len(table) else None for table in measured]
         if shown.challenger is not None and len(shown.challenger):
             digests.append(shown.challenger["digest"].iloc[0])
@@ -141,20 +139,17 @@ def read_content(
 
 def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
     """Return the tables of `day` as stored; `window` are the days that end with it."""
-    before = day - timedelta(days=1)
-    rows = lake.table("estimates", [before, day]).to_pandas()
+    rows = lake.table("estimates", day).to_pandas()
 
-    def part(of: date, *, window: bool = False, design: bool = False) -> pd.DataFrame:
-        kept = rows["dt"].eq(of) & rows["window"].eq(window) & rows["design"].eq(design)
+    def part(*, window: bool = False, design: bool = False) -> pd.DataFrame:
+        kept = rows["window"].eq(window) & rows["design"].eq(design)
         return pd.DataFrame(rows[kept]).reset_index(drop=True)
 
     return DayTables(
-        estimates=part(day),
-        window=part(day, window=True),
-        own=part(day, design=True),
-        window_own=part(day, window=True, design=True),
-        own_before=part(before, design=True),
-        window_before=part(before, window=True, design=True),
+        estimates=part(),
+        window=part(window=True),
+        own=part(design=True),
+        window_own=part(window=True, design=True),
         drift=lake.table("drift", window).to_pandas(),
         assumption_checks=lake.table("assumption_checks", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),

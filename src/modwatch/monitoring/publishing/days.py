@@ -45,8 +45,6 @@ class KeyFigure:
     #: The ends of the 95 % interval of an estimate; None of what is counted.
     low: float | None = None
     high: float | None = None
-    #: Labels of equal weight with the same information as an estimate of the day, at least 1.
-    labels: float | None = None
 
     @property
     def interval(self) -> tuple[float, float] | None:

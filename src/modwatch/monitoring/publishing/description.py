@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
 from types import MappingProxyType
 
 import pandas as pd
@@ -12,7 +11,6 @@ from modwatch.monitoring.incidents.messages.alert import remedy
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.measurements.tables import HISTORY, SHARED_ERRORS
 from modwatch.monitoring.publishing.assumptions import describe_checks
-from modwatch.monitoring.publishing.changes import COMPARED, Change, changes, drift_status
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import NORMAL, Day
 from modwatch.monitoring.publishing.keys import (
@@ -29,8 +27,6 @@ from modwatch.statistics.live.figures import ALONE, TOGETHER, keys, title_of
 _TOGETHER, _ALONE = (keys(headline=True, group=group) for group in (TOGETHER, ALONE))
 _MAX_ALERTS = 3
 
-_ONE_DAY = timedelta(days=1)
-
 #: Characters of the tag with the alerts; MLflow rejects tags of several thousand.
 _MAX_TAG = 3000
 
@@ -44,11 +40,12 @@ def describe_day(
 ) -> str:
     """Return the description of a day in a few lines of Markdown, with 95 % intervals.
 
-    Whether the day is normal, and its alerts; significant changes; links; volume, validation and
-    drift; the main estimates; moderators' errors, which these allow for, and checks of what they
-    suppose; the queue and what could not be estimated, with reasons; the challenger and the groups
-    of comments. Of a day without estimates (`tables` is None), the reason.
+    Whether the day is normal, and its alerts; links; volume and validation; the main estimates;
+    moderators' errors, which these allow for, and checks of what they suppose; the queue and what
+    could not be estimated, with reasons; the challenger and the groups of comments. Of a day
+    without estimates (`tables` is None), the reason.
 
+    >>> from datetime import date
     >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=3,
     ...           reason="volume low: 3 rows, allowed: at least 100")
     >>> print(describe_day(day, None).partition(" Then")[0])
@@ -62,9 +59,8 @@ def describe_day(
         estimates = deployed_estimates(tables, day)
         lines = [
             f"{_headline(day.status)}. {_alerts(day.alerts)}",
-            _changed(day.day, estimates),
             pages,
-            _volume(day, drift_status(tables.drift)),
+            _volume(day),
             _quality(day, estimates),
             _people(estimates),
             describe_checks(tables.assumption_checks),
@@ -81,6 +77,7 @@ def day_tags(day: Day, tables: DayTables | None) -> dict[str, str]:
     The estimates are those of the window, as in the description; a day without estimates
     (`tables` is None) has none.
 
+    >>> from datetime import date
     >>> day = Day(day=date(2026, 1, 5), checks="rejected", landed=1129, reason="volume low")
     >>> day_tags(day, None)["comments"]
     '1,129 landed'
@@ -99,13 +96,13 @@ def day_tags(day: Day, tables: DayTables | None) -> dict[str, str]:
     return tags | {
         "estimates": f"{missing} insufficient" if missing else "ok",
         "window": f"{day.pooled_days} of {day.window_days} days",
-        "drift": drift_status(tables.drift)[0],
     }
 
 
 def alert_tag(alerts: Sequence[ActiveAlert]) -> str:
     """Return what the active alerts say, which come in order of severity, by severity.
 
+    >>> from datetime import date
     >>> one = ActiveAlert(rule="queue_old", subject="", severity="warning",
     ...                   since=date(2026, 1, 5), description="",
     ...                   headline="Comments have waited in the queue for 50 hours")
@@ -144,6 +141,7 @@ def _alerts(active: Sequence[ActiveAlert]) -> str:
 def _alert(alert: ActiveAlert) -> str:
     """Return an alert in Markdown: what happened, since when, and where most of it is.
 
+    >>> from datetime import date
     >>> print(_alert(ActiveAlert(rule="flagged_more", subject="", severity="warning",
     ...     since=date(2026, 1, 5), description="", headline="More comments are flagged",
     ...     segment="platform=app: flagged 8.0 % → 37.0 %")))
@@ -153,38 +151,14 @@ def _alert(alert: ActiveAlert) -> str:
     return f"**{alert.severity}**: {markdown_text(alert.title)}, since {alert.since}{where}"
 
 
-def _volume(day: Day, drift: tuple[str, str]) -> str:
-    status, feature = drift
+def _volume(day: Day) -> str:
     return (
         f"{day.comments:,} comments, "
         f"{day.quarantined:,} quarantined"
         f"{_share(day.quarantined, day.comments + day.quarantined)}, "
         f"{day.flagged:,} flagged{_share(day.flagged, day.comments)}. "
-        f"Validation: {day.checks}. Drift: {status}{feature and f' ({feature})'}."
+        f"Validation: {day.checks}."
     )
-
-
-def _changed(day: date, estimates: DeployedEstimates) -> str:
-    """List the changes against the day before and its window, which rest on other labels."""
-    among = 2 * len(COMPARED)
-    compared = {
-        str(day - _ONE_DAY): changes(estimates.own, estimates.own_before, among=among),
-        "the window before": changes(estimates.own, estimates.window_before, among=among),
-    }
-    changed = {name: moved for name, (count, moved) in compared.items() if count}
-    if not changed:
-        return "Changes: no earlier estimates to compare with."
-    if not any(changed.values()):
-        return f"Changes: none significant against {' or '.join(changed)}."
-    parts = (
-        f"against {name} {', '.join(map(_change, moved)) or 'none significant'}"
-        for name, moved in changed.items()
-    )
-    return f"Changes: {'; '.join(parts)}."
-
-
-def _change(change: Change) -> str:
-    return f"**{title_of(change.metric)} {change.before:.3f} → {change.now:.3f}**"
 
 
 def _quality(day: Day, estimates: DeployedEstimates) -> str:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from modwatch.common import charts
 from modwatch.common.days import between
 from modwatch.common.mlflow_client import Rows
-from modwatch.monitoring.publishing.changes import drift_effects
 from modwatch.monitoring.publishing.comparisons import (
     collaboration,
     differences,
@@ -30,6 +29,7 @@ from modwatch.monitoring.publishing.comparisons import (
 )
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.drift_effects import drift_effects
 from modwatch.monitoring.publishing.keys import INTERVAL_GROUP, interval_keys, known
 from modwatch.statistics.live.figures import title_of
 

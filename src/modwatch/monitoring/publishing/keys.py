@@ -5,7 +5,6 @@
     drift/                 the day compared with the days before and with the fixed reference
     model/                 CBPE of a day before the first labels
     model_window/          the model alone over the trailing window
-    own_labels/            those of the day that its own labels give, whatever days before showed
     review/                the queue of the day, and people's error rates over the window
     single_day/            estimates of the day
 
@@ -17,7 +16,7 @@ MLflow's pages stop responding.
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,7 @@ MAX_KEYS = 60
 
 INTERVAL_GROUP = "within_95"
 
-DAY_GROUP, OWN_GROUP = "single_day", "own_labels"
-
-#: Estimates of the day by its own labels alone, in which a fall is looked for.
-FOLLOWED = keys(alert=True)
+DAY_GROUP = "single_day"
 
 #: Estimates of the day.
 _DAY = keys(of_day=True)
@@ -59,7 +55,6 @@ _COUNTS = (
 _DRIFT = {
     "drift/flagged_share_change": ("flagged_share_change", "flagged", "trailing"),
     "drift/language_jensen_shannon": ("jensen_shannon", "language", "trailing"),
-    "drift/score_mean_shift": ("mean_shift", "prob", "trailing"),
     "drift/score_psi": ("psi", "prob", "trailing"),
     "drift/score_psi_fixed": ("psi", "prob", "fixed"),
     "drift/uncertainty_psi": ("psi", "uncertainty", "trailing"),
@@ -82,11 +77,9 @@ class DeployedEstimates:
     day: Mapping[str, Row]
     #: None when there is no window.
     window: Mapping[str, Row] | None
-    #: By the design alone: of the day and its window, and what the day is compared with.
+    #: By the design alone: of the day and its window.
     own: Mapping[str, Row]
     window_own: Mapping[str, Row]
-    own_before: Mapping[str, Row]
-    window_before: Mapping[str, Row]
     #: The estimates of the day without a number, and how many there are at other settings.
     missing: Sequence[Row]
     missing_elsewhere: int
@@ -105,7 +98,6 @@ def interval_keys(key: str) -> tuple[str, str]:
 _ESTIMATES = (
     *(figure.name for figure in FIGURES.values()),
     *(f"{DAY_GROUP}/{metric}" for metric in _DAY),
-    *(f"{OWN_GROUP}/{metric}" for metric in FOLLOWED),
 )
 
 #: Every key that a day's run or the timeline may have.
@@ -145,8 +137,6 @@ def deployed_estimates(tables: DayTables, day: Day) -> DeployedEstimates:
         window=by_metric(tables.window) if len(tables.window) else None,
         own=by_metric(tables.own),
         window_own=by_metric(tables.window_own),
-        own_before=by_metric(tables.own_before),
-        window_before=by_metric(tables.window_before),
         missing=missing.to_dict("records"),
         missing_elsewhere=len(unknown) - len(missing),
     )
@@ -161,16 +151,9 @@ def key_figures(tables: DayTables, day: Day) -> dict[str, KeyFigure]:
         **{f"{DAY_GROUP}/{metric}": estimates.day.get(metric) for metric in _DAY},
         **_drift(tables.drift),
     }
-    own = {f"{OWN_GROUP}/{metric}": estimates.own.get(metric) for metric in FOLLOWED}
-    return (
-        {key: KeyFigure(value=float(value)) for key, value in _counts(day).items()}
-        | {key: _figure(key, row) for key, row in rows.items() if row is not None}
-        | {
-            key: replace(_figure(key, row), labels=max(float(row["effective_n"]), 1.0))
-            for key, row in own.items()
-            if row is not None
-        }
-    )
+    return {key: KeyFigure(value=float(value)) for key, value in _counts(day).items()} | {
+        key: _figure(key, row) for key, row in rows.items() if row is not None
+    }
 
 
 def _counts(day: Day) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """The timeline as a page: every figure by day with its interval, thresholds, models, incidents.
 
 Static HTML with drawings that show their numbers when the pointer rests on them: no script, nothing
-is loaded. A day's estimate is a dot with its interval. A line is drawn only where
-`modwatch.statistics.drift.change_points` finds a significant fall: at the levels before it and now.
+is loaded. A day's estimate is a dot with its interval, and no line joins them. Falls are incidents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +16,7 @@ from modwatch.common.charts import Scale
 from modwatch.common.html import render_html
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
 from modwatch.monitoring.publishing.days import Day
-from modwatch.monitoring.publishing.keys import (
-    COUNTED,
-    DAY_GROUP,
-    FOLLOWED,
-    KEYS,
-    OWN_GROUP,
-    threshold_rows,
-)
-from modwatch.statistics.drift.change_points import Fall, follow_falls
+from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
 from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, title_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
@@ -34,7 +25,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
 _RIGHT = _WIDTH - 18
 
 #: Groups from top to bottom, the most important first.
-_ORDER = (OWN_GROUP, DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "day")
+_ORDER = (DAY_GROUP, TOGETHER, ALONE, "model", "review", "drift", "day")
 
 #: The figures that are shown first; the others are folded.
 _FIRST = (
@@ -44,7 +35,6 @@ _FIRST = (
 )
 
 _GROUPS = {
-    OWN_GROUP: "of the day, by its own labels alone",
     DAY_GROUP: "of the day, with earlier labels",
     TOGETHER: "with review, window",
     ALONE: "model alone, window",
@@ -53,9 +43,6 @@ _GROUPS = {
     "drift": "drift",
     "day": "day",
 }
-
-#: Shares of the day in which a fall is looked for.
-_FOLLOWED = tuple(f"{OWN_GROUP}/{name}" for name in FOLLOWED)
 
 _MOST_LABELS = 8
 
@@ -75,17 +62,6 @@ class Dot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """A horizontal line with a label: a threshold, or a level that is not noise."""
-
-    first: float
-    last: float
-    y: float
-    text: str
-    kind: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Mark:
     """What happened on a day or over days: a model, an incident, a rejected day."""
 
@@ -101,11 +77,9 @@ class Panel:
 
     title: str
     dots: Sequence[Dot]
-    rules: Sequence[Rule]
-    #: Height and text of the ticks of the y-axis.
+    #: Height and text of the bounds at which alerts open, and of the ticks of the y-axis.
+    bounds: Sequence[tuple[float, str]]
     ticks: Sequence[tuple[float, str]]
-    #: What the figure says, in words; empty if there is nothing to say.
-    finding: str
     #: Whether values are columns from 0, as counts are.
     counted: bool
 
@@ -190,14 +164,13 @@ class _Axis:
 
 def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:
     group, _, metric = key.partition("/")
-    fall = _fall(key, days, axis) if key in _FOLLOWED else None
-    scale = _scale(key, days, thresholds.get(key, ()))
+    bounds = thresholds.get(key, ())
+    scale = _scale(key, days, bounds)
     return Panel(
         title=f"{title_of(metric)} ({_GROUPS[group]})",
         dots=[_dot(key, day, scale, axis) for day in days if key in day.figures],
-        rules=[*_thresholds(thresholds.get(key, ()), scale), *_levels(fall, scale, axis)],
+        bounds=[(scale.at(bound), f"{name}: {bound:g}") for bound, name in bounds],
         ticks=[(scale.at(value), f"{value:,.4g}") for value in scale.ticks()],
-        finding=_finding(key, fall, axis),
         counted=key in COUNTED,
     )
 
@@ -231,48 +204,6 @@ def _dot(key: str, day: Day, scale: Scale, axis: _Axis) -> Dot:
         high=scale.at(ends[1]) if ends else None,
         text=text,
     )
-
-
-def _thresholds(bounds: Sequence[tuple[float, str]], scale: Scale) -> Iterator[Rule]:
-    for bound, name in bounds:
-        yield Rule(
-            first=_LEFT, last=_RIGHT, y=scale.at(bound), text=f"{name}: {bound:g}", kind="threshold"
-        )
-
-
-def _fall(key: str, days: Sequence[Day], axis: _Axis) -> Fall | None:
-    """Return the fall of a share from which it has not come back."""
-    rows, labels = np.full((3, axis.count), np.nan), np.ones(axis.count)
-    for day in days:
-        figure = day.figures.get(key)
-        if figure is not None and figure.interval is not None:
-            rows[:, axis.place(day.day)] = figure.value, *figure.interval
-            labels[axis.place(day.day)] = figure.labels or 1.0
-    return follow_falls(*rows, n=labels)[-1]
-
-
-def _levels(fall: Fall | None, scale: Scale, axis: _Axis) -> Iterator[Rule]:
-    if fall is None:
-        return
-    before, now = fall.first.before, fall.now
-    fallen, since = axis.edge(fall.first.day), axis.edge(fall.level_since)
-    for first, last, level, name in (
-        (_LEFT, fallen, before, "before"),
-        (since, _RIGHT, now, "now"),
-    ):
-        text = f"{name} {level.value:.3f} ({level.low:.3f} to {level.high:.3f})"
-        yield Rule(first=first, last=last, y=scale.at(level.value), text=text, kind="level")
-
-
-def _finding(key: str, fall: Fall | None, axis: _Axis) -> str:
-    """Return in words whether the level has changed."""
-    if key not in _FOLLOWED:
-        return ""
-    if fall is None:
-        return "no significant fall"
-    day = (np.datetime64(axis.first) + fall.first.day).item()
-    value, low, high = fall.change
-    return f"fell on about {day} by {-value:.3f} ({-high:.3f} to {-low:.3f})"
 
 
 def _model_changes(days: Sequence[Day], axis: _Axis) -> Iterator[Mark]:

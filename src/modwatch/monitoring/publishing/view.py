@@ -81,7 +81,6 @@ def _columns() -> dict[str, int]:
         "comments": 85,
         "labels": 105,
         "checks": 80,
-        "drift": 70,
         "window": 105,
     }
 

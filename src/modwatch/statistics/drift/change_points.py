@@ -77,9 +77,7 @@ class Fall:
     level_since: int
     #: The present level.
     now: Level
-    #: The last further fall to the present level; None without one.
-    further: ChangePoint | None = None
-    #: Position from which the level before the further fall held.
+    #: Position from which the level before the last further fall held; None without one.
     further_from: int | None = None
 
     @property
@@ -284,16 +282,12 @@ class _Series:
         stop: int,
         fallen_from: int | None = None,
     ) -> Fall:
-        further = None
-        if fallen_from is not None:
-            further = self.change_point(_with(levels, first.day, fallen_from), stop, "fall")
         levels_now = self.levels(_with(levels, first.day, since), stop)
         return Fall(
             first=replace(first, before=levels_now[len(levels) - 1]),
             level_since=since,
             now=levels_now[-1],
-            further=further,
-            further_from=fallen_from if further else None,
+            further_from=fallen_from,
         )
 
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from modwatch.statistics.drift.distance import (
     Effect,
     jensen_shannon,
-    mean_shift,
     population_stability_index,
     share,
     share_change,
@@ -31,13 +30,11 @@ from modwatch.statistics.drift.profile import BINS, OTHERS, RANGES, Counts, Prof
 #: one population stays under 0.1, where a change is commonly first noted, on 96 % of days.
 MINIMUM_COMMENTS = 200
 
-#: Bins of like mass in the reference, in which PSI and Jensen–Shannon compare scores.
+#: Bins of like mass in the reference, in which PSI compares scores.
 QUANTILE_BINS = 10
 
 #: Trailing days that the usual volume is taken from.
 MINIMUM_DAYS = 3
-
-SCORE_METRICS = ("psi", "jensen_shannon", "wasserstein", "mean_shift")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,11 +162,10 @@ def _scores(today: Profile, reference: Reference) -> Iterator[Finding]:
     note = "; ".join(part for part in (reference.note, left_out if others else "") if part)
     pair = _Pair(reference=reference.name, n=today.scored, reference_n=before.scored, note=note)
     for feature in RANGES:
-        effects: dict[str, Effect] = {}
+        effect: Effect | None = None
         if not pair.lacks:
-            effects = compare_scores(today.scores[feature], before.scores[feature], feature)
-        for metric in SCORE_METRICS:
-            yield pair.finding(metric, feature, effects.get(metric))
+            effect = compare_scores(today.scores[feature], before.scores[feature], feature)
+        yield pair.finding("psi", feature, effect)
     yield pair.change("flagged_share_change", "flagged", today.flagged, before.flagged)
 
 
@@ -243,30 +239,23 @@ def with_column(days: Sequence[Profile], column: str) -> list[Profile]:
     return [day for day in days if column in day.missing or not day.missing]
 
 
-def compare_scores(counts: Counts, reference: Counts, feature: str) -> dict[str, Effect]:
-    """Return the four effects of `SCORE_METRICS`, from two histograms (BINS,) of a feature.
+def compare_scores(counts: Counts, reference: Counts, feature: str) -> Effect:
+    """Return PSI ≥ 0 of two histograms (BINS,) of a feature, in `QUANTILE_BINS` of the reference.
 
-    The direction of PSI and Jensen–Shannon, which have none, is that of the distance moved.
+    Its direction, as it has none, is that of the distance moved (`wasserstein`).
 
     >>> day, before = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
     >>> day[500], before[400] = 1000, 1000
-    >>> effects = compare_scores(day, before, "prob")
-    >>> round(effects["mean_shift"].value, 9), effects["psi"].direction
-    (0.1, 'higher')
+    >>> compare_scores(day, before, "prob").direction
+    'higher'
     """
-    width = RANGES[feature] / BINS
-    moved = wasserstein(counts, reference, width=width)
+    moved = wasserstein(counts, reference, width=RANGES[feature] / BINS)
     group = quantile_bins(reference)
     day, before = (
         np.bincount(group, weights=side, minlength=QUANTILE_BINS) for side in (counts, reference)
     )
-    psi, shannon = population_stability_index(day, before), jensen_shannon(day, before)
-    return {
-        "psi": replace(psi, direction=moved.direction if psi.low else None),
-        "jensen_shannon": replace(shannon, direction=moved.direction if shannon.low else None),
-        "wasserstein": moved,
-        "mean_shift": mean_shift(counts, reference, width=width),
-    }
+    psi = population_stability_index(day, before)
+    return replace(psi, direction=moved.direction if psi.low else None)
 
 
 def quantile_bins(reference: Counts) -> NDArray[np.int64]:

@@ -101,26 +101,6 @@ def jensen_shannon(counts: ArrayLike, reference: ArrayLike) -> Effect:
     return _divergence(pair, term, slope, one=1 / (8 * math.log(2)), most=1.0)
 
 
-def mean_shift(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Effect:
-    """Return by how much the day's mean lies above the reference's; below 0: scores fell.
-
-    Bins (B,) are equal, `width` wide, and count at their middle: the shift is off by at most
-    `width`, and by far less where scores spread smoothly over a bin. Welch's interval, after
-    `_ADDED` rows are added.
-
-    >>> shift = mean_shift([0, 4], [4, 0], width=0.5)
-    >>> [round(end, 2) for end in (shift.low, shift.value, shift.high)], shift.direction
-    ([0.08, 0.5, 0.59], 'higher')
-    """
-    pair = _Pair.from_counts(counts, reference)
-    (p, q), (near_p, near_q) = pair.shares(), pair.shares(_ADDED)
-    _check_width(width)
-    middle = np.linspace(width / 2, (p.size - 0.5) * width, p.size)
-    value, nearer = float(np.dot(p - q, middle)), float(np.dot(near_p - near_q, middle))
-    margin = _Z * pair.error((middle, middle), _ADDED)
-    return _signed(value, min(value, nearer - margin), max(value, nearer + margin))
-
-
 def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Effect:
     """Return Wasserstein-1 ≥ 0: how far scores moved on average, in the scores' own unit.
 
@@ -136,7 +116,8 @@ def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Eff
     pair = _Pair.from_counts(counts, reference)
     p, q = pair.shares()
     # Where F lies below G, scores rise; the sum is the shift of the mean.
-    _check_width(width)
+    if not 1e-100 <= width <= 1e100:  # NaN fails too
+        raise MetricInputError(f"width must be a positive number, got {width}")
     rise = width * np.cumsum(q - p)[:-1]
     up, down = float(rise[rise > 0].sum()), float(-rise[rise < 0].sum())
     value = math.sqrt(max((up + down) ** 2 - (width * pair.between(0.0)) ** 2, 0.0))
@@ -164,11 +145,7 @@ def share_change(part: int, whole: int, reference_part: int, reference_whole: in
     """
     day, before = share(part, whole), share(reference_part, reference_whole)
     sides = ((mean.value, mean.low, mean.high) for mean in (day, before))
-    return _signed(*difference_interval(*sides))
-
-
-def _signed(value: float, low: float, high: float) -> Effect:
-    """Return a difference with its direction."""
+    value, low, high = difference_interval(*sides)
     way = "higher" if low > 0 else "lower" if high < 0 else None
     return Effect(value=value, low=low, high=high, direction=way)
 
@@ -288,8 +265,3 @@ def _dealt_out(
     means = (weight * terms).sum(axis=0) / times
     second, third = (float((weight * (terms - means) ** power).sum()) for power in (2, 3))
     return float(np.dot(times, means)), second, third
-
-
-def _check_width(width: float) -> None:
-    if not 1e-100 <= width <= 1e100:  # NaN fails too
-        raise MetricInputError(f"width must be a positive number, got {width}")

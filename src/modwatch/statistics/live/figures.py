@@ -1,7 +1,7 @@
 """The figures that labels give, each declared once.
 
-A figure is one entry of `FIGURES`: how `Estimator` computes it, and what MLflow, the pages, alerts,
-changes and documentation say of it. Counts of a day and drift are keys of their own
+A figure is one entry of `FIGURES`: how `Estimator` computes it, and what MLflow, the pages, alerts
+and documentation say of it. Counts of a day and drift are keys of their own
 (`monitoring.publishing.keys`).
 """
 
@@ -64,11 +64,6 @@ class Figure:
     #: Prefix of both areas, of which this is one; None: it is none.
     areas: str | None = None
     estimate: Callable[[Estimator, str, Review | None], MetricEstimate] | None = None
-    #: Whether it is compared with earlier days.
-    compare: bool = False
-    #: Whether nearly all of its comments are reviewed, as flagged ones are: its interval then says
-    #: little of another day.
-    nearly_all_seen: bool = False
     #: Whether the description of a day, and of a challenger, has it.
     headline: bool = False
     #: Whether the estimate of the day alone has a key, too.
@@ -113,7 +108,6 @@ FIGURES = registry(
             meaning="share decided correctly",
             words="Accuracy with review",
             errors=ErrorShare("unreviewed", "everything", left=True),
-            compare=True,
             headline=True,
             of_day=True,
             alert=True,
@@ -145,8 +139,6 @@ FIGURES = registry(
             meaning="model errors per reviewed comment",
             words="The share of reviewed comments that the model got wrong",
             errors=ErrorShare("reviewed", "reviewed"),
-            compare=True,
-            nearly_all_seen=True,
             headline=True,
             of_day=True,
             curve=True,
@@ -160,7 +152,6 @@ FIGURES = registry(
             estimate=lambda made, key, review: made.share(
                 key, made.wrong, made.reviewed(review), "wrong decision"
             ),
-            compare=True,
             curve=True,
             outcome=True,
         ),
@@ -182,7 +173,6 @@ FIGURES = registry(
             meaning="share of correct decisions",
             words="The model's accuracy",
             errors=ErrorShare("everything", "everything", left=True),
-            compare=True,
             headline=True,
             of_day=True,
             alert=True,
@@ -194,7 +184,6 @@ FIGURES = registry(
             meaning="share of toxic comments",
             better="",
             estimate=lambda made, key, _: made.mean(key, made.toxic, made.everything),
-            compare=True,
         ),
         Figure(
             key="precision_flagged",
@@ -202,8 +191,6 @@ FIGURES = registry(
             group=ALONE,
             meaning="share of flagged comments that are toxic",
             estimate=lambda made, key, _: made.mean(key, made.toxic, made.flagged),
-            compare=True,
-            nearly_all_seen=True,
         ),
         Figure(
             key="recall_flagged",
@@ -213,7 +200,6 @@ FIGURES = registry(
             estimate=lambda made, key, _: made.share(
                 key, made.toxic, made.flagged, "toxic comment"
             ),
-            compare=True,
         ),
         Figure(
             key="brier",
@@ -222,7 +208,6 @@ FIGURES = registry(
             meaning="mean of (y − p)²",
             better="lower",
             estimate=lambda made, key, _: made.mean(key, made.squared_error(), made.everything),
-            compare=True,
         ),
         Figure(
             key="ece",

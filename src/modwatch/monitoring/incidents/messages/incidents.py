@@ -79,7 +79,6 @@ def incident_alert(
     sequence: int,
     *,
     headline: str | None = None,
-    prefix: str | None = None,
     unrepaired: Sequence[datetime.date] = (),
 ) -> Alert:
     """Return the alert for a transition of an incident.
@@ -90,21 +89,20 @@ def incident_alert(
         transition: what to notify of.
         sequence: number of the alert among those of the cause, from 1.
         headline: that of the last message; default: from the leading rule.
-        prefix: what precedes it in the title; default: of the kind of transition.
         unrepaired: days that were rejected and are not published yet, though a later day is.
     """
     rule, subject, value = found[0]
     kind, since = transition.kind, transition.since
     headline = headline or describe_finding(rule, subject, value)
+    prefix = _PREFIXES[kind]
     if unrepaired:
         noun = "day is" if len(unrepaired) == 1 else "days are"
         prefix = f"Recovered, but {len(unrepaired)} {noun} not published: "
-    prefix = _PREFIXES[kind] if prefix is None else prefix
     facts = _incident_facts(series, found[0], transition, headline)
     facts["unrepaired"] = [day.isoformat() for day in unrepaired]
     return Alert(
         key=f"{series}/{since}/{sequence}-{kind}",
-        title=f"[{facts['severity']}] {prefix}{headline}, since {written(transition.began)}",
+        title=f"[{facts['severity']}] {prefix}{headline}, since {written(since)}",
         text="\n".join(
             line for line in (*_lines(found, transition, headline), _unrepaired(unrepaired)) if line
         ),
@@ -122,7 +120,7 @@ def _lines(found: Sequence[Finding], transition: Transition, headline: str) -> l
         f"{describe_value(rule, value)}." if value else "",
         _dates(transition),
         f"Also: {'; '.join(also)}." if also and begins else "",
-        f"Look at: {what_to_look_at(rule, subject, transition.began)}" if begins else "",
+        f"Look at: {what_to_look_at(rule, subject, transition.since)}" if begins else "",
     ]
 
 
@@ -157,19 +155,15 @@ def _incident_facts(
         "metric": rule.metric,
         "since": transition.since.isoformat(),
         "day": transition.day.isoformat(),
-        "figure": value_facts(value),
+        "figure": _value_facts(value),
         "bound": rule.open.bound,
         "direction": rule.direction,
-        "look_at": what_to_look_at(rule, subject, transition.began),
+        "look_at": what_to_look_at(rule, subject, transition.since),
     }
 
 
 def _dates(transition: Transition) -> str:
-    """Return when the incident, or the news in it, began, and when it was notified."""
-    if transition.news_since:
-        return f"Since {written(transition.news_since)}; the incident began on " + (
-            f"{written(transition.since)}."
-        )
+    """Return when the incident began, and when it was notified."""
     return _TRANSITIONS[transition.kind].format(
         day=written(transition.day), since=written(transition.since)
     )
@@ -225,12 +219,9 @@ def accepted_alert(active: IncidentRecord, since: datetime.date, person: str) ->
     )
 
 
-def value_facts(value: MetricValue | None) -> dict[str, Any] | None:
+def _value_facts(value: MetricValue | None) -> dict[str, Any] | None:
     """Return a value as JSON: days as text."""
     if value is None:
         return None
     plain: dict[str, Any] = json.loads(json.dumps(asdict(value), default=str))
-    if value.change:
-        change = plain["change"].items()
-        plain["change"] = {name: part for name, part in change if part is not None}
     return plain

@@ -344,7 +344,6 @@ CREATE TABLE incident_event (
     title text,
     person text,
     note text,
-    assignee text,
     until date,
     day date,
     level_since date,
