@@ -8,11 +8,14 @@ import click
 from modwatch.cli.arguments import PATH, Group, Several, Variadic, number_between, options
 from modwatch.cli.models import RECIPE, given_options
 
-#: Those that `benchmark cotomod` changes for all runs.
-_RECIPE_OPTIONS = (
-    "encoder", "members", "passes", "focal_gamma", "epochs", "batch_size", "batch_tokens",
-    "accumulation", "learning_rate", "max_length", "max_steps", "patience",
-)  # fmt: skip
+#: Fields of the recipe that `benchmark cotomod` changes for all runs.
+_RECIPE_OPTIONS = {
+    **{
+        name: RECIPE[name]
+        for name in ("encoder", "members", "epochs", "batch_size", "learning_rate")
+    },
+    "max_steps": (int, "Maximum number of steps of a network."),
+}
 
 
 @click.command()
@@ -53,7 +56,6 @@ def benchmark() -> None:
     help="Published research data, or the synthetic community, which needs none.",
 )
 @options(
-    data_folder=(PATH, "Folder of the published data; default: that of MODWATCH_DATA."),
     wikipedia=(PATH, "Folder of the Jigsaw challenge of 2018: train, test and test_labels.csv."),
     civil_comments=(PATH, "The complete CivilComments: train.csv or all_data.csv."),
     train_examples=(int, "Comments to draw; default: all."),
@@ -69,7 +71,7 @@ def benchmark() -> None:
     "--losses", cls=Several, metavar="LOSS…", help="Of cross_entropy, focal; default: both."
 )
 @click.option("--seeds", cls=Several, type=int, default=[0, 1, 2], metavar="SEED…")
-@options(**{name: RECIPE[name] for name in _RECIPE_OPTIONS})
+@options(**_RECIPE_OPTIONS)
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:n.")
 @click.option(
     "--output", type=PATH, default=Path("cotomod"), help="Folder of scores, results and report."
@@ -99,7 +101,7 @@ def cotomod(
     recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
     devices = devices_of(device)
     say("reading the comments, and comparing those for training with those for tests")
-    data = benchmark_data(options.pop("data"), folder=options.pop("data_folder"), **options)
+    data = benchmark_data(options.pop("data"), **options)
     found = run_cotomod(
         data,
         recipe,

@@ -65,8 +65,9 @@ def test_an_incident_from_its_opening_to_its_acceptance(home, capsys):
     assert lines[3].endswith("by lea, level since 2026-03-21, from 2026-03-24: it stays")
 
 
-def test_lists_end_at_a_limit_and_count_the_rest(home, capsys):
-    assert run(capsys, "check-heartbeat", "--by", "0")[0] == 1
+def test_lists_end_at_a_limit_and_count_the_rest(home, capsys, monkeypatch):
+    monkeypatch.setenv("MODWATCH_ALERT_MEASURED_BY", "0")
+    assert run(capsys, "check-heartbeat")[0] == 1
     for number in range(3):
         run(capsys, "acknowledge", "quality", "--by", "lea", "--note", f"note {number}")
     whole = run(capsys, "list")[1].splitlines()
@@ -138,11 +139,12 @@ def test_an_unknown_incident_is_one_sentence(home, capsys):
     assert "is more than 90 days ahead" in err
 
 
-def test_the_status_says_whether_the_due_day_is_measured(home, capsys):
-    status, out, _ = run(capsys, "check-heartbeat", "--by", "0")
+def test_the_status_says_whether_the_due_day_is_measured(home, capsys, monkeypatch):
+    monkeypatch.setenv("MODWATCH_ALERT_MEASURED_BY", "0")
+    status, out, _ = run(capsys, "check-heartbeat")
     assert status == 1
     assert out.endswith("is not measured; the last measured day: 2026-03-23\n")
     yesterday = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=1)
     with open_resources() as resources:
         put_estimates(resources.lake, yesterday, accuracy(0.7, low=0.65, high=0.74))
-    assert run(capsys, "check-heartbeat", "--by", "0") == (0, f"{yesterday} is measured\n", "")
+    assert run(capsys, "check-heartbeat") == (0, f"{yesterday} is measured\n", "")

@@ -58,13 +58,16 @@ def test_an_audit_step_by_step_tells_and_keeps_no_comment(home, capfd, tmp_path)
     assert run_audit("draw", "january") == "100 comments are drawn\n"
     sample = (evidence(home) / "sample-1.csv").read_bytes().decode()
     assert run_audit("redraw", str(evidence(home) / "plan.json")) == sample
-    assert run_audit("status", "january").startswith("100 items: 0 decided, 100 waiting")
+    assert "\n100 items: 0 decided, 100 waiting" in run_audit("status", "january")
     assert "100 items are not decided" in run_audit("seal", "january", status=1)
     label_everything()
     assert run_audit("seal", "january") == "100 comments have a label\n"
     assert "precision" in run_audit("estimate", "january")
     run_audit("sign-off", "january", "--by", "fay")
-    assert run_audit("list").startswith("january  signed off by fay at ")
+    assert run_audit("status").startswith("january  signed off by fay at ")
+    shown = run_audit("status", "january")
+    assert "approved by eve: as agreed\n" in shown
+    assert "precision" in shown
     verified = run_audit("verify", "january")
     assert verified.splitlines()[-1] == (
         "january: no problems found in files, signatures, timestamps, lake, decision log, register"

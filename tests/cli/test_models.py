@@ -27,7 +27,7 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 WORDS = ["river", "lamp", "stone", "quiet", "marble", "window", "garden", "bridge"]
-FAST = ["--epochs", "2", "--batch-size", "16", "--max-length", "16"]
+FAST = ["--epochs", "2", "--batch-size", "16"]
 
 
 @pytest.fixture
@@ -54,11 +54,11 @@ def votes(tmp_path):
 
 
 def columns(path: Path) -> list[str]:
-    return ["--data", str(path), "--text-column", "body", "--label-column", "votes"]
+    return ["--data", str(path), "--column", "text=body", "--column", "label=votes"]
 
 
 def test_anybodys_votes_make_a_champion(client, votes, tmp_path, capsys):
-    assert main(["train", *columns(votes), "--language-column", "lang", *FAST]) == 0
+    assert main(["train", *columns(votes), "--column", "language=lang", *FAST]) == 0
     printed = capsys.readouterr().out
     assert "rows             200, 67 toxic (33.50%)" in printed
     assert "contested        200 rows" in printed
@@ -87,7 +87,7 @@ def test_the_report_shows_where_every_row_ended(client, tmp_path, capsys):
     rows = ["1,Grüße,ok,no", "1,Grüße,HATE,no", ",x,ok,no", "2,y,,no", "3,z,-1,no", "4,w"]
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["id,text,ann,ben", *rows]), "cp1252")
-    options = ["--id-column", "id", "--votes", "ann,ben", "--encoding", "cp1252"]
+    options = ["--column", "id=id", "--votes", "ann,ben", "--encoding", "cp1252"]
     values = ("hate=toxic", "ok=other", "no=other", "-1=other")
     words = [part for value in values for part in ("--value", value)]
     assert main(["train", "--data", str(path), *options, *words, "--report-only"]) == 0
@@ -137,7 +137,7 @@ def test_a_model_of_others_is_tried_before_it_gets_an_alias(client, tmp_path, ca
     ("arguments", "message"),
     [
         (["--method", "oracle"], "recipe: method must be deterministic"),
-        (["--text-column", "words"], "no column 'words'"),
+        (["--column", "text=words"], "no column 'words'"),
         (["--encoder", "./nowhere"], "could not be loaded"),
         (["--epochs", "0"], "recipe: epochs must be in [1, 1000], got 0"),
     ],

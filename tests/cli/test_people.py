@@ -5,12 +5,10 @@ import io
 import pytest
 
 from modwatch.cli.main import main
-from modwatch.common.errors import AccessDeniedError
 from modwatch.installation.resources import open_resources
 from modwatch.review.people.accounts import find_moderator
 from modwatch.review.people.passwords import log_in
 from modwatch.review.people.sessions import authenticate
-from review.labelling import open_queues
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -26,24 +24,15 @@ def home(install, monkeypatch):
     return made
 
 
-def test_a_person_gets_an_account_a_password_and_another_role(monkeypatch, capsys):
+def test_a_person_gets_an_account_and_a_password(monkeypatch, capsys):
     assert main(["person", "add", "lea", "--role", "lead"]) == 0
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
     assert main(["person", "password", "lea"]) == 0
     assert PASSWORD not in capsys.readouterr().out
-    assert main(["person", "role", "lea", "moderator"]) == 0
     with open_resources() as resources:
-        open_queues(resources.database, "de", "en")
-    assert main(["person", "queues", "lea", "de", "en"]) == 0
-    assert main(["person", "queues", "lea", "dee"]) == 1
-    assert "unknown queue 'dee', did you mean 'de'?" in capsys.readouterr().err
-    with open_resources() as resources:
-        person = find_moderator(resources.database, "lea")
-        assert (person.role, person.queues) == ("moderator", {"de", "en"})
+        assert find_moderator(resources.database, "lea").role == "lead"
         assert log_in(resources.database, "lea", PASSWORD, address="here")
-    assert main(["person", "disable", "lea"]) == 0
-    with open_resources() as resources, pytest.raises(AccessDeniedError):
-        log_in(resources.database, "lea", PASSWORD, address="here")
+    assert main(["person", "reset-factor", "lea"]) == 0
 
 
 def test_a_token_may_be_for_less_than_the_role(capsys):
@@ -54,7 +43,7 @@ def test_a_token_may_be_for_less_than_the_role(capsys):
 
 
 def test_an_unknown_person_is_one_sentence(capsys):
-    assert main(["person", "disable", "nobody"]) == 1
+    assert main(["person", "reset-factor", "nobody"]) == 1
     assert "no account has this pseudonym" in capsys.readouterr().err
 
 

@@ -113,10 +113,13 @@ def test_what_people_agreed_on_becomes_gold(capsys):
             create_moderator(resources.database, name, "moderator") for name in ("ann", "ben")
         )
         item = str(label_next(resources.database, ann).item_id)
-    assert main(["queue", "gold", "from-decisions", item]) == 1
+    assert main(["queue", "gold", "add", "--item", item]) == 1
     assert f"item {item} is not a decided review item" in printed(capsys)
     with open_resources() as resources:
         label_next(resources.database, ben)
-    assert main(["queue", "gold", "from-decisions", item]) == 0
+    assert main(["queue", "gold", "add", "--item", item]) == 0
     assert printed(capsys) == "1 new gold comments\n"
     assert stored() == {"c1": (1, None, True)}
+    for neither_or_both in ([], ["a.csv", "--item", item]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["queue", "gold", "add", *neither_or_both])

@@ -42,13 +42,13 @@ DAY = TUESDAY.isoformat()
 #: Kills before the first trace, and late among all that the step leaves.
 EARLY_AND_LATE = (0, 0.95)
 
-#: The steps of a day, in order; `score-shard` is one mapped task. Those of alerts write next to
+#: The steps of a day, in order; `score_shard` is one mapped task. Those of alerts write next to
 #: nothing on a quiet day: `tests/monitoring/incidents/test_evaluation.py` kills them with alerts.
 STEPS = (
     "ingest",
     "check_comments",
     "score",
-    "score-shard",
+    "score_shard",
     "check_scores",
     "route",
     "collect_labels",
@@ -70,7 +70,7 @@ class Step:
     @property
     def arguments(self) -> list[str]:
         """What the command line is told."""
-        if self.name == "score-shard":
+        if self.name == "score_shard":
             return [self.name, DAY, json.dumps(shard(self.before))]
         return ["run", self.name, DAY]
 
@@ -84,7 +84,7 @@ def shard(home: Installation) -> daily.Shard:
 
 
 def run_step(name: str, home: Installation) -> None:
-    if name == "score-shard":
+    if name == "score_shard":
         with open_resources(home.settings) as resources:
             daily.score_shard(resources, TUESDAY, **shard(home))
     else:
@@ -148,7 +148,7 @@ class Steps(dict[str, Step]):
         home = self._home
         if name == "collect_labels":
             review(home)
-        if name == "score-shard":  # it does nothing where its scores are stored
+        if name == "score_shard":  # it does nothing where its scores are stored
             with open_resources(home.settings) as resources:
                 resources.lake.replace("staged_scores", TUESDAY, [], shard=1)
         before = copied(name, home, self._folder / f"before-{name}")

@@ -92,23 +92,26 @@ def test_one_item_decided_at_both_at_once_is_decided_once(engine, consoles, ann,
 def test_an_undo_and_a_correction_at_once_are_one_of_both(engine, consoles, ann, fill):
     fill(5)
     headers = bearer(engine, ann)
+    session = sessions.open_session(engine, access_tokens.issue_token(engine, ann.id))
+    cookie = {"Cookie": f"{SESSION_COOKIE}={session}"}
     for race in range(5):
         lease = consoles[0].post("/api/v1/leases", headers=headers).json()
         done = decide(consoles[0], headers, lease, f"{race}").json()
-        keyed = {**headers, "Idempotency-Key": f"again {race}"}
-        body = {"label": 0, "version": lease["item"]["version"] + 1, "reason": "slip"}
+        form = {"csrf": csrf_of(session), "decision_id": done["id"]}
+        correction = {
+            "item_id": done["item_id"],
+            "version": lease["item"]["version"] + 1,
+            "label": 0,
+            "reason": "slip",
+        }
         with ThreadPoolExecutor(2) as pool:
-            undo = pool.submit(
-                consoles[0].post, f"/api/v1/decisions/{done['id']}/undo", headers=keyed
-            )
+            undo = pool.submit(consoles[0].post, "/undo", data=form, headers=cookie)
             correct = pool.submit(
-                consoles[1].post,
-                f"/api/v1/items/{done['item_id']}/corrections",
-                json=body,
-                headers={**keyed, "Idempotency-Key": f"correct {race}"},
+                consoles[1].post, "/correct", data=form | correction, headers=cookie
             )
-        statuses = sorted([undo.result().status_code, correct.result().status_code])
-        assert statuses in ([201, 409], [201, 422])
+        places = [each.result().headers["Location"] for each in (undo, correct)]
+        undone, corrected = places[0].endswith("undone"), places[1].endswith("corrected")
+        assert undone != corrected, places
     with engine.connect() as connection:
         pairs = "SELECT count(*) FROM decision WHERE action IN ('undo', 'correct')"
         assert connection.scalar(text(pairs)) == 5

@@ -164,7 +164,7 @@ def test_a_history_tells_all_in_order(engine, cora, ann, new_item, day):
     assert history_of(engine, own(ann), "a").events[0].note == "a <b>note</b>"
 
 
-SECRET = ("kind", "reason", "prob", "uncertainty", "review_score", "model_version")
+SECRET = ("kind", "reason", "prob", "uncertainty", "model_version")
 
 
 def test_an_auditor_sees_no_score_and_no_label_of_what_they_may_audit(engine, ann, new_item, day):
@@ -247,8 +247,9 @@ def test_gold_and_what_may_be_retested_is_found_by_nobody_who_may_be_served_it(
 
 @pytest.mark.usefixtures("random_numbers")
 def test_pages_by_random_numbers_hold_everything_once_in_the_order_of_decisions(
-    engine, ann, new_item, day
+    engine, ann, new_item, day, monkeypatch
 ):
+    monkeypatch.setattr(search, "PER_PAGE", 2)
     intake.enqueue(engine, [new_item(f"c{n}", n + 1) for n in range(7)], day)
     done = [label_next(engine, ann) for _ in range(7)]
     assert sorted(ids := [entry.item_id for entry in done]) != ids
@@ -256,7 +257,7 @@ def test_pages_by_random_numbers_hold_everything_once_in_the_order_of_decisions(
     for viewer in (ADMIN, own(ann), LEAD):
         seen, cursor = [], None
         for _ in range(4):
-            page = search.find(engine, SearchQuery(limit=2, cursor=cursor), viewer)
+            page = search.find(engine, SearchQuery(cursor=cursor), viewer)
             seen += [item.id for item in page.items]
             cursor = page.cursor
             # What comes while someone turns pages shifts none of them.

@@ -18,7 +18,7 @@ def test_the_table_has_every_setting_once():
 
 def test_the_page_of_the_settings_has_the_table_of_the_command():
     page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
-    assert settings_table() in page, "replace it by the output of `modwatch settings --defaults`"
+    assert settings_table() in page, "replace the table by what `settings_table` returns"
 
 
 def row(settings: Settings, variable: str, **from_file: Path) -> list[str]:

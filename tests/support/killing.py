@@ -5,6 +5,7 @@ of start-up and falls into the work itself. A moment is a trace that the process
 in a file, a Delta table or a database, not a time: the same one on a fast machine and a busy one.
 """
 
+import json
 import multiprocessing
 import os
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,7 @@ def run(
     dies_at: int = 0,
     until: Callable[[], bool] = lambda: False,
 ) -> Ended:
-    """Run `modwatch ARGUMENTS`, which may be killed by SIGKILL.
+    """Run `modwatch ARGUMENTS`, or `score_shard DAY PART`, which may be killed by SIGKILL.
 
     It dies where it would leave its trace number `dies_at`, from 1 on, or as soon as `until()`.
     """
@@ -91,9 +93,19 @@ def _main(arguments: list[str], env: dict[str, str], dies_at: int, counts: Conne
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     traces = _Traces(dies_at)
-    status = main(arguments)
+    status = _score_shard(*arguments[1:]) if arguments[0] == "score_shard" else main(arguments)
     counts.send(traces.left)
     sys.exit(status)
+
+
+def _score_shard(day: str, part: str) -> int:
+    """Score one shard, whose arguments are JSON, as the mapped task of the DAG does."""
+    from modwatch.installation.resources import open_resources
+    from modwatch.pipeline import daily
+
+    with open_resources() as resources:
+        daily.score_shard(resources, date.fromisoformat(day), **json.loads(part))
+    return 0
 
 
 class _Traces:

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
+from modwatch.review.console.request_context import csrf_of
 from modwatch.review.people import access_tokens, sessions
 from modwatch.review.people.accounts import Moderator
 
@@ -25,6 +26,12 @@ class Tab:
             "X-Modwatch-Fragment": "1",
         }
         return self.client.post(path, json=body, headers=headers)
+
+    def undo(self, decision_id: int) -> Any:
+        """Undo a decision, as the script asks for it."""
+        headers = {"Cookie": f"modwatch_session={self.session}", "X-Modwatch-Fragment": "1"}
+        form = {"csrf": csrf_of(self.session), "decision_id": decision_id}
+        return self.client.post("/undo", data=form, headers=headers)
 
     def hold(self, count: int = 1, held: Any = ()) -> list[dict[str, Any]]:
         page = self.post("/next", held=list(held), count=count).text

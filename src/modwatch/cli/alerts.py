@@ -139,16 +139,8 @@ def accept(
 
 
 @alerts.command()
-@click.option(
-    "--by",
-    "hour",
-    type=click.IntRange(0, 23),
-    metavar="HOUR",
-    help="Hour, UTC, by which the day before should be measured; default: "
-    "MODWATCH_ALERT_MEASURED_BY.",
-)
 @with_resources
-def check_heartbeat(resources: "Resources", *, hour: int | None) -> int:
+def check_heartbeat(resources: "Resources") -> int:
     """Alert if the day that is due is not measured, with exit status 1; for cron."""
     from modwatch.monitoring.incidents.operations import check_heartbeat
 
@@ -158,7 +150,7 @@ def check_heartbeat(resources: "Resources", *, hour: int | None) -> int:
         lambda: resources.database,
         resources.alert_channels,
         now=datetime.datetime.now(datetime.UTC),
-        hour=resources.settings.alert_measured_by if hour is None else hour,
+        hour=resources.settings.alert_measured_by,
         airflow_url=resources.settings.airflow_url,
     )
     if found.is_late:

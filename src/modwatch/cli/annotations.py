@@ -5,19 +5,7 @@ from pathlib import Path
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, Several, Variadic, no_votes, options
-
-#: The largest seed that scikit-learn accepts.
-_LARGEST_SEED = 2**32 - 1
-
-#: Columns of the file.
-_COLUMNS = {
-    "item": "Ids of the items",
-    "annotator": "Ids of the annotators",
-    "label": "Labels",
-    "time": "Optional: times or numbers of rounds, which order the labels",
-    "prob": "Optional: the model's probabilities of the last label, or prob_LABEL of each label",
-}
+from modwatch.cli.arguments import PATH, Group, Several, Variadic, columns, no_votes, options
 
 
 @click.group(cls=Group)
@@ -29,9 +17,7 @@ def annotations() -> None:
 @click.argument(
     "file", type=PATH, help="CSV, TSV, JSON, Parquet or Excel, with one row per annotation."
 )
-@options(
-    **{f"{name}_column": (str, f"{text}; default: {name}.") for name, text in _COLUMNS.items()}
-)
+@columns("item", "annotator", "label", "time", "prob")
 @click.option(
     "--group",
     multiple=True,
@@ -51,12 +37,8 @@ def annotations() -> None:
 )
 @no_votes
 @click.option("--encoding", default="utf-8", help="Encoding of a text file.")
-@click.option("--threshold", type=float, default=0.5)
 @click.option(
     "--minimum", type=click.IntRange(1), default=5, help="Annotators of a group that is shown."
-)
-@click.option(
-    "--seed", type=click.IntRange(0, _LARGEST_SEED), default=0, help="Seed of permutations."
 )
 @click.option(
     "--output", type=PATH, default=Path("annotations"), help="Folder of the page and its tables."
@@ -68,23 +50,24 @@ def report(
     toxic_from: float | None,
     votes: str | None,
     columns: str | None,
+    column: dict[str, str],
     abstain: tuple[str, ...],
     missing: tuple[str, ...],
     encoding: str,
-    threshold: float,
     minimum: int,
-    seed: int,
     output: Path,
-    **named: str | None,
 ) -> None:
-    """Write a page on the agreement of annotators, from a file with one row per annotation."""
+    """Write a page on the agreement of annotators, from a file with one row per annotation.
+
+    Columns have the names of --column by default. Optional ones: time, times or numbers of rounds,
+    which order the labels; prob, the model's probabilities of the last label, or prob_LABEL of each
+    label.
+    """
     from modwatch.data.sources.values import Vocabulary
     from modwatch.monitoring.annotation_report import report_of_file, rows_section, write_report
 
     reading = {
-        "columns": {
-            name: column for name in _COLUMNS if (column := named[f"{name}_column"]) is not None
-        },
+        "columns": column,
         "classes": list(classes) or None,
         "toxic_from": toxic_from,
         "votes": _names(votes),
@@ -93,13 +76,7 @@ def report(
         "encoding": encoding,
     }
     table, found = report_of_file(
-        file,
-        group,
-        reading=reading,
-        minimum=minimum,
-        threshold=threshold,
-        seed=seed,
-        progress=_show_fits,
+        file, group, reading=reading, minimum=minimum, progress=_show_fits
     )
     page = write_report(found, output, title=file.stem, more=[rows_section(table)])
     places = ", ".join(f"{name.lower()} {n:,}" for name, n, _ in table.account.rows())

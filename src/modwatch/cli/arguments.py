@@ -109,6 +109,27 @@ def vocabulary(command: _Command) -> _Command:
     )(no_votes(command))
 
 
+def columns(*names: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds `--column NAME=COLUMN`, whose value has the columns by name."""
+
+    def by_name(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+        pairs = dict(each.partition("=")[::2] for each in given)
+        for name, column in pairs.items():
+            if name not in names or not column:
+                raise click.BadParameter(
+                    f"{name!r} is none of {', '.join(names)}, or has no column; use NAME=COLUMN"
+                )
+        return pairs
+
+    return click.option(
+        "--column",
+        multiple=True,
+        metavar="NAME=COLUMN",
+        callback=by_name,
+        help=f"The column of {', '.join(names)}; may be repeated.",
+    )
+
+
 def day(text: str) -> datetime.date:
     """Return the day of `text`, YYYY-MM-DD."""
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeVar
 
 import click
 
-from modwatch.cli.arguments import FILE, PATH, Group, day, number_between, options, with_resources
+from modwatch.cli.arguments import FILE, PATH, Group, day, options, with_resources
 from modwatch.common.errors import AuditError
 from modwatch.installation import open_resources
 
@@ -53,18 +53,13 @@ def audit() -> None:
 @click.argument("last", type=day, help="Last day, included.")
 @click.option("--labels", type=int, default=1000, help="Labels of all stages.")
 @options(
-    bins=(int, "Strata of the unflagged comments; default: 8."),
     worst_case=(float, "Highest variance relative to a random sample; default: 1.1."),
-    flagged_share=(float, "Share of the labels for flagged comments."),
     expected_prevalence=(float, "Prevalence among unflagged comments, if known."),
-    level=(number_between(0, 1), "Confidence level; default: 0.95."),
     second_stage_share=(float, "Share of the labels; default: 0."),
     confirmed_share=(float, "Expected confirmations per label; default: 0.2. 0: labels are true."),
     shared_false_positive=(float, "Largest P(a second error | a first one); default: 0.2."),
     shared_false_negative=(float, "The same for false negatives; default: 0.3."),
-    deadline_days=(int, "Days to wait for labels; default: 14."),
     public_value=(str, 'Future random value for the seed: "drand quicknet round 20000000".'),
-    service=(str, "Name of the service that the report describes."),
 )
 @click.option(
     "--no-four-eyes",
@@ -129,9 +124,23 @@ def draw(audit: "Audit", *, public_value: str) -> None:
 
 
 @audit.command()
-@_with_audit
-def status(audit: "Audit") -> None:
-    """Show the progress of the labels."""
+@click.argument("name", metavar="AUDIT", required=False)
+@with_resources
+def status(resources: "Resources", *, name: str | None) -> None:
+    """Show the steps, labels and result of an audit; without a name, the last step of each."""
+    if name is None:
+        store = resources.audit_store
+        for each in store.names():
+            last = store.chain(each)[-1]
+            print(f"{each}  {last.action.replace('_', ' ')} by {last.actor} at {last.at}")
+        return
+    audit = resources.audit(name)
+    plan = audit.plan
+    print(f"audit {audit.name}, {plan.first} to {plan.last}, model {plan.model_version}")
+    print(f"evidence in {audit.store.place(audit.name)}")
+    for event in audit.chain:
+        note = f": {event.note}" if event.note else ""
+        print(f"{event.at}  {event.action.replace('_', ' ')} by {event.actor}{note}")
     items = audit.progress()
     print(
         f"{items.items} items: {items.decided} decided, {items.waiting} waiting, "
@@ -142,6 +151,8 @@ def status(audit: "Audit") -> None:
             f"{label.labeller} labelled {label.comment_id} of {label.day} after deciding it as a "
             "moderator"
         )
+    if any(event.action == "estimated" for event in audit.chain):
+        _print_estimates(audit.result["figures"])
 
 
 @audit.command()
@@ -217,30 +228,6 @@ def publish(audit: "Audit", *, service: str) -> None:
 def cancel(audit: "Audit", *, by: str, note: str) -> None:
     """Cancel the audit; its evidence is kept."""
     audit.cancel(actor=by, note=note)
-
-
-@audit.command()
-@_with_audit
-def show(audit: "Audit") -> None:
-    """Show the period, the steps and the result of an audit."""
-    plan = audit.plan
-    print(f"audit {audit.name}, {plan.first} to {plan.last}, model {plan.model_version}")
-    print(f"evidence in {audit.store.place(audit.name)}")
-    for event in audit.chain:
-        note = f": {event.note}" if event.note else ""
-        print(f"{event.at}  {event.action.replace('_', ' ')} by {event.actor}{note}")
-    if any(event.action == "estimated" for event in audit.chain):
-        _print_estimates(audit.result["figures"])
-
-
-@audit.command("list")
-@with_resources
-def list_(resources: "Resources") -> None:
-    """List the audits with the last step of each."""
-    store = resources.audit_store
-    for name in store.names():
-        last = store.chain(name)[-1]
-        print(f"{name}  {last.action.replace('_', ' ')} by {last.actor} at {last.at}")
 
 
 @audit.command()

@@ -2,8 +2,7 @@
 
 import datetime
 import getpass
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -54,15 +53,6 @@ def repair(resources: "Resources", *, of_day: datetime.date, by: str | None, emp
         from modwatch.installation.day_runs import repair_day
 
         print(actions.repair(resources.database, of_day, person, run=repair_day, empty=empty))
-
-
-@click.command()
-@_day
-@click.argument("part", type=json.loads, help="A shard as JSON, from `plan_shards`.")
-@with_resources
-def score_shard(resources: "Resources", *, of_day: datetime.date, part: dict[str, Any]) -> None:
-    """Score one shard of a day."""
-    print(f"score_shard: {daily.score_shard(resources, of_day, **part)}")
 
 
 @click.command()

@@ -3,16 +3,15 @@
 import logging
 import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from modwatch.cli.arguments import (
-    PATH,
     Group,
     Several,
     Variadic,
+    columns,
     number_between,
     options,
     vocabulary,
@@ -30,39 +29,25 @@ RECIPE: dict[str, tuple[Any, str]] = {
     "encoder": (str, "Folder or hub name of a pre-trained encoder; default: the offline model."),
     "method": (str, "deterministic, mc_dropout, ensemble, sngp (default) or sngp_ensemble."),
     "members": (int, "Networks of an ensemble."),
-    "passes": (int, "Passes of Monte Carlo dropout."),
     "loss": (str, "cross_entropy (default) or focal."),
-    "focal_gamma": (float, "γ of the focal loss."),
-    "positive_weight": (float, "Weight of a toxic comment in the loss."),
     "negatives_per_positive": (float, "Maximum number of other comments per toxic one."),
     "encoder_dropout": (float, "Dropout within the encoder in training; default: its own."),
     "epochs": (int, "Passes over the training comments."),
     "batch_size": (int, "Maximum number of comments in a batch."),
-    "batch_tokens": (int, "Maximum number of subwords in a batch, with padding."),
-    "accumulation": (int, "Batches per step."),
     "learning_rate": (float, "Highest learning rate."),
     "warm_up": (float, "Share of the steps in which it increases; default: 0.06."),
     "evaluations": (int, "Times an epoch that held-out comments are scored; default: 4."),
-    "max_length": (int, "Maximum number of subwords in a comment."),
     "max_characters": (int, "Leave out longer comments."),
-    "max_examples": (int, "Maximum number of comments, drawn at random."),
-    "max_steps": (int, "Maximum number of steps of a network."),
-    "patience": (int, "Evaluations without a gain before training stops."),
-    "calibration": (str, "none, platt or isotonic; default: the best of them."),
     "held_out": (float, "Share held out for calibration; default: 0.1."),
     "expected_prevalence": (number_between(0, 1), "Share of toxic comments in the stream."),
-    "threshold": (number_between(0, 1), "Flag comments above it; default: the best F1."),
 }
 
 #: Options of --replicas: the fields of `installation.ray_app.RayOptions`, and two more.
 _RAY: dict[str, tuple[type, str]] = {
     "max_replicas": (int, "Replicas under load; default: as --replicas."),
-    "target_ongoing_requests": (float, "Requests per replica that --max-replicas aims at."),
     "cpus_per_replica": (float, "CPUs that a replica reserves; default: 1."),
     "gpus_per_replica": (float, "GPUs of a replica, or a share of one; default: 0."),
     "max_replicas_per_node": (int, "Replicas on a node; default: no limit."),
-    "max_ongoing_requests": (int, "Concurrent requests of a replica; default: 256."),
-    "drain_seconds": (float, "Time for running requests at the end; default: 60."),
     "metrics_port": (int, "Port of Ray's metrics, on loopback; default: 8096."),
     "address": (str, "A Ray cluster; default: RAY_ADDRESS, or start Ray here."),
 }
@@ -82,10 +67,7 @@ def given_options(options: dict[str, Any]) -> dict[str, Any]:
     f"moderators labelled; or one of {', '.join(plugins('modwatch.training_data'))}; "
     "default: MODWATCH_TRAINING_DATA.",
 )
-@click.option("--text-column", default="text")
-@click.option(
-    "--label-column", default="label", help="0, 1, a share of toxic labels, or a list of votes."
-)
+@columns("text", "label", "id", "language")
 @click.option(
     "--votes",
     cls=Several,
@@ -95,10 +77,7 @@ def given_options(options: dict[str, Any]) -> dict[str, Any]:
 @vocabulary
 @options(
     query=(str, "SELECT for a database URL."),
-    id_column=(str, "Rows with the same id are votes on one comment; default: none."),
-    language_column=(str, "Languages, for the data report."),
     encoding=(str, "Encoding of text files, such as cp1252; default: UTF-8."),
-    checkpoints=(PATH, "Folder from which an interrupted run continues; default: HOME/training."),
     report_only=(bool, "Print the data report and do not train."),
 )
 @options(**RECIPE)
@@ -114,13 +93,17 @@ def train(
     resources: "Resources",
     *,
     data: tuple[str, ...],
+    column: dict[str, str],
     seed: int,
-    checkpoints: Path | None,
     alias: str,
     report_only: bool,
     **form: Any,
 ) -> None:
-    """Train a model and make it the champion."""
+    """Train a model and make it the champion.
+
+    The columns are text and label by default. A label is 0, 1, a share of toxic labels, or a list
+    of votes. Rows with the same id are votes on one comment. Languages are for the data report.
+    """
     from modwatch.models.progress import TrainingProgress
     from modwatch.models.recipe import Recipe, offline_recipe
     from modwatch.pipeline import model
@@ -128,6 +111,8 @@ def train(
     given = given_options({name: form.pop(name) for name in RECIPE})
     with TrainingProgress(partial(print, flush=True)) as progress:
         with progress.phase("reading"):
+            names = {"text": "text", "label": "label", "id": None, "language": None} | column
+            form |= {f"{name}_column": of for name, of in names.items()}
             corpus = model.corpus(resources, {"data": data, **form})
         recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
         with progress.phase("data report"):
@@ -141,7 +126,6 @@ def train(
             recipe=recipe,
             seed=seed,
             report=report,
-            checkpoints=checkpoints,
             progress=progress,
         )
     _announce(resources, version, alias)

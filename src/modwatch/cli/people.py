@@ -61,14 +61,14 @@ def token(
     except QueueError:
         person = create_moderator(engine, pseudonym, role or "moderator")
     if role not in (None, person.role):
-        raise QueueError(f"{person.pseudonym} is a {person.role}; see `modwatch person role`")
+        raise QueueError(f"{person.pseudonym} is a {person.role}; an admin changes roles")
     lifetime = None if days is None else datetime.timedelta(days=days)
     print(issue_token(engine, person.id, lifetime=lifetime, name=name, scopes=scope or None))
 
 
 @click.group(cls=Group)
 def person() -> None:
-    """Manage the accounts of the console."""
+    """Create accounts of the console; admins manage them on its pages."""
 
 
 @person.command("list")
@@ -121,50 +121,3 @@ def reset_factor(resources: "Resources", *, pseudonym: str) -> None:
     from modwatch.review.people.accounts import find_moderator
 
     second_factor.reset(resources.database, find_moderator(resources.database, pseudonym).id)
-
-
-@person.command()
-@_pseudonym
-@click.argument("role")
-@with_resources
-def role(resources: "Resources", *, pseudonym: str, role: str) -> None:
-    """Change the role of an account."""
-    from modwatch.review.people.accounts import find_moderator
-    from modwatch.review.people.changes import change_role
-
-    change_role(resources.database, find_moderator(resources.database, pseudonym).id, role)
-
-
-@person.command()
-@_pseudonym
-@with_resources
-def disable(resources: "Resources", *, pseudonym: str) -> None:
-    """Disable an account."""
-    from modwatch.review.people.accounts import find_moderator
-    from modwatch.review.people.changes import disable
-
-    disable(resources.database, find_moderator(resources.database, pseudonym).id)
-
-
-@person.command()
-@_pseudonym
-@with_resources
-def enable(resources: "Resources", *, pseudonym: str) -> None:
-    """Enable an account again."""
-    from modwatch.review.people.accounts import find_moderator
-    from modwatch.review.people.changes import enable
-
-    enable(resources.database, find_moderator(resources.database, pseudonym).id)
-
-
-@person.command()
-@_pseudonym
-@click.argument("queue", nargs=-1, help="Names of queues; default: all.")
-@with_resources
-def queues(resources: "Resources", *, pseudonym: str, queue: tuple[str, ...]) -> None:
-    """Assign a person to queues."""
-    from modwatch.review.people.accounts import find_moderator
-    from modwatch.review.people.changes import set_queues
-
-    found = find_moderator(resources.database, pseudonym)
-    set_queues(resources.database, found.id, list(queue) or None, lanes=resources.lanes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from modwatch.cli.arguments import FILE, PATH, options, with_resources
+from modwatch.cli.arguments import FILE, options, with_resources
 from modwatch.common.errors import QueueError
 from modwatch.common.files import replace, write_new
 
@@ -27,7 +27,6 @@ _comments = click.option("--comment", multiple=True, help="The comment of this i
     again=(FILE, "The comments of this certificate, as after a restored backup."),
     dry_run=(bool, "Print what would be erased, and change nothing."),
     reference=(str, "Stands in the certificate, such as the number of the request."),
-    certificate=(PATH, "File of the certificate; default: erasure-TIME.json in this folder."),
 )
 @with_resources
 def erase(
@@ -38,9 +37,11 @@ def erase(
     again: BinaryIO | None,
     dry_run: bool,
     reference: str | None,
-    certificate: Path | None,
 ) -> None:
-    """Erase the texts of comments, their authors, and notes on them, and write a certificate."""
+    """Erase the texts of comments, their authors, and notes on them.
+
+    The certificate is erasure-TIME.json in this folder.
+    """
     from modwatch.pipeline import personal_data
 
     if again is not None:
@@ -50,7 +51,7 @@ def erase(
         _print_places(personal_data.erase(resources, subject, dry_run=True).places)
         return
     now = datetime.datetime.now(datetime.UTC)
-    path = certificate or Path(f"erasure-{now:%Y%m%dT%H%M%SZ}.json")
+    path = Path(f"erasure-{now:%Y%m%dT%H%M%SZ}.json")
     try:
         write_new(path, b"")  # before anything is erased
     except OSError as exc:

@@ -1,9 +1,7 @@
-"""`modwatch queue …`: the decision log, deliveries, gold comments, Label Studio."""
+"""`modwatch queue …`: the decision log, gold comments, Label Studio."""
 
 import datetime
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -20,14 +18,10 @@ if TYPE_CHECKING:
 #: Task numbers of a reason that are printed.
 _SHOWN = 20
 
-_period = options(
-    first=(day, "First day; default: no limit."), last=(day, "Last day; default: no limit.")
-)
-
 
 @click.group(cls=Group)
 def queue() -> None:
-    """Verify, export and deliver decisions; manage gold comments."""
+    """Verify and export decisions, and send them again; manage gold comments."""
 
 
 @queue.command()
@@ -69,35 +63,30 @@ def verify_log(export: BinaryIO | None, partial: bool, witness: Path | None) -> 
 
 
 @queue.command()
-@click.option("--format", "form", default="csv", type=click.Choice(["csv", "jsonl", "parquet"]))
+@click.option(
+    "--format",
+    "form",
+    default="csv",
+    type=click.Choice(["csv", "jsonl", "parquet", "label-studio"]),
+    help="label-studio: items and labels, as its tasks.",
+)
 @click.option("--notes", is_flag=True, help="Include the moderators' notes.")
-@_period
 @with_resources
 def export(
     resources: "Resources",
     *,
-    form: Literal["csv", "jsonl", "parquet"],
+    form: Literal["csv", "jsonl", "parquet", "label-studio"],
     notes: bool,
-    first: datetime.date | None,
-    last: datetime.date | None,
 ) -> None:
     """Write the decision log to standard output."""
+    from modwatch.review.label_studio.transfer import export_tasks
     from modwatch.review.log.export import export
 
-    parts = export(resources.database, form, first=first, last=last, with_notes=notes)
+    if form == "label-studio":
+        parts = export_tasks(resources.database)
+    else:
+        parts = export(resources.database, form, with_notes=notes)
     sys.stdout.buffer.writelines(parts)
-
-
-@queue.command()
-@_period
-@with_resources
-def export_label_studio(
-    resources: "Resources", *, first: datetime.date | None, last: datetime.date | None
-) -> None:
-    """Write items and labels as tasks of Label Studio to standard output."""
-    from modwatch.review.label_studio.transfer import export_tasks
-
-    sys.stdout.buffer.writelines(export_tasks(resources.database, first=first, last=last))
 
 
 @queue.command()
@@ -128,26 +117,6 @@ def import_label_studio(
 
 
 @queue.command()
-@click.option("--once", is_flag=True, help="Deliver what is due, then exit.")
-@with_resources
-def deliver(resources: "Resources", *, once: bool) -> None:
-    """Deliver decisions to the platform's webhook until stopped."""
-    from modwatch.installation.console import deliverer
-
-    if resources.settings.decision_webhook_url is None:
-        raise QueueError("no webhook is configured; set MODWATCH_DECISION_WEBHOOK_URL")
-    work = deliverer(resources)
-    if once:
-        while work.once():
-            pass
-        return
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    work.run(stop)
-
-
-@queue.command()
 @with_resources
 def resend(resources: "Resources") -> None:
     """Deliver the dead letters of the webhook again."""
@@ -165,18 +134,34 @@ def gold() -> None:
 @click.argument(
     "file",
     type=PATH,
+    required=False,
     help="CSV, TSV, JSON, Parquet or XLSX with comment_id, text, label (1 toxic, 0 not) and "
     "source; optional: parent_text, language, platform, policy_code, shown columns of your own.",
+)
+@click.option(
+    "--item", multiple=True, type=int, help="Number of a decided item, not a file; may be repeated."
 )
 @click.option("--encoding", default="utf-8", help="Encoding of a text file.")
 @vocabulary
 @with_resources
-def add(resources: "Resources", *, file: Path, encoding: str, **words: tuple[str, ...]) -> None:
-    """Add the comments of a file, all or none."""
+def add(
+    resources: "Resources",
+    *,
+    file: Path | None,
+    item: tuple[int, ...],
+    encoding: str,
+    **words: tuple[str, ...],
+) -> None:
+    """Add the comments of a file, or of decided items, all or none."""
     from modwatch.data.sources.delimited import TextFormat
     from modwatch.data.sources.values import Vocabulary
-    from modwatch.review.quality_control.gold import add_gold_file
+    from modwatch.review.quality_control.gold import add_gold_file, gold_from_decisions
 
+    if bool(item) == (file is not None):
+        raise click.UsageError("name a file, or decided items with --item")
+    if file is None:
+        print(f"{len(gold_from_decisions(resources.database, item))} new gold comments")
+        return
     form, known = TextFormat(encoding=encoding), Vocabulary.of(**words)
     own = resources.settings.columns
     new, account = add_gold_file(resources.database, file, form, known, own)
@@ -192,13 +177,3 @@ def retire(resources: "Resources", *, comment_id: tuple[str, ...]) -> None:
     from modwatch.review.quality_control.gold import retire_gold
 
     print(f"{retire_gold(resources.database, comment_id)} gold comments retired")
-
-
-@gold.command()
-@click.argument("item_id", nargs=-1, required=True, type=int)
-@with_resources
-def from_decisions(resources: "Resources", *, item_id: tuple[int, ...]) -> None:
-    """Add decided items as gold comments, all or none."""
-    from modwatch.review.quality_control.gold import gold_from_decisions
-
-    print(f"{len(gold_from_decisions(resources.database, item_id))} new gold comments")

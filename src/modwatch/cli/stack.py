@@ -18,7 +18,7 @@ from modwatch.common.errors import NoChampionError, StackError
 from modwatch.common.installed import dags_folder
 from modwatch.installation import open_resources
 from modwatch.pipeline import daily
-from modwatch.settings import Settings, current_settings_table, load_settings, settings_table
+from modwatch.settings import Settings, current_settings_table, load_settings
 from modwatch.settings.file import DEFAULT, VARIABLE, apply_settings_file
 
 if TYPE_CHECKING:
@@ -53,9 +53,10 @@ _FRESH = datetime.timedelta(days=1)
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
 @options(
     table=(str, "Table of a database; default: its only one, or ask."),
-    day_first=(bool, "Read 01/02/2026 as February 1st."),
-    month_first=(bool, "Read 01/02/2026 as January 2nd."),
-    year_first=(bool, "Read 26-03-01 as March 1st, 2026."),
+    date_order=(
+        click.Choice(["day", "month", "year"]),
+        "What comes first in dates such as 01/02/2026, where the times leave it open.",
+    ),
     delimiter=(str, "Character between the fields of text files, or tab; default: as they show."),
     encoding=(str, "Encoding of text files; default: UTF-8, or UTF-16 where a file shows it."),
     quoting=(
@@ -67,7 +68,6 @@ _FRESH = datetime.timedelta(days=1)
     generate_ids=(bool, "The files have no ids: make them from the values of a row."),
     votes=(str, "Columns with one vote each, with commas: the label is that of most votes."),
     timezone=(str, "IANA time zone of times without one; default: UTC."),
-    platform=(str, "Name of your platform."),
     decided_by=(
         click.Choice(["model", "rule", "person"]),
         "Who took the decisions of your platform that do not say.",
@@ -82,7 +82,6 @@ _FRESH = datetime.timedelta(days=1)
         day,
         "First day to run, default: the last complete one; of files without times, their day.",
     ),
-    home=(PATH, "Folder for all data; default: modwatch-home."),
     force=(bool, "Replace a settings file."),
     no_run=(bool, "Write the settings file only."),
 )
@@ -90,9 +89,6 @@ def init(no_run: bool, **answers: Any) -> None:
     """Inspect your own comments, write the settings file, and run the first day."""
     from modwatch.installation.init import Dialogue, InitOptions, with_file, write_settings
 
-    orders = [f"--{name}-first" for name in ("day", "month", "year") if answers[f"{name}_first"]]
-    if len(orders) > 1:
-        raise click.UsageError(f"{orders[1]}: not allowed with {orders[0]}")
     output = answers["output"]
     days, making = write_settings(InitOptions(**answers))
     named = with_file(output)
@@ -209,9 +205,8 @@ def status() -> int:
 @click.command()
 @click.argument("part", nargs=-1, help="Names of parts, such as console; default: all.")
 @click.option("--follow", "-f", is_flag=True, help="Wait for more, until Ctrl-C.")
-@click.option("--lines", "-n", type=click.IntRange(0), default=20, help="Last lines of each log.")
-def logs(part: tuple[str, ...], follow: bool, lines: int) -> None:
-    """Show the logs of what `modwatch up` runs."""
+def logs(part: tuple[str, ...], follow: bool) -> None:
+    """Show the last twenty lines of each log of what `modwatch up` runs."""
     from modwatch.installation.stack import commands
 
     folder = _folder()
@@ -228,7 +223,7 @@ def logs(part: tuple[str, ...], follow: bool, lines: int) -> None:
 
     ends = dict[Path, int]()
     for path in paths:
-        text, ends[path] = commands.last_lines(path, lines)
+        text, ends[path] = commands.last_lines(path, 20)
         show(path, text)
     if follow:
         commands.follow(ends, show=show)
@@ -256,11 +251,10 @@ def migrate(resources: "Resources", *, claim_lake: bool) -> None:
 
 
 @click.command()
-@click.option("--defaults", is_flag=True, help="Print every variable as a Markdown table.")
 @click.pass_obj
-def settings(from_file: dict[str, Path], defaults: bool) -> None:
+def settings(from_file: dict[str, Path]) -> None:
     """Print the settings, their values, and where each comes from."""
-    print(settings_table() if defaults else current_settings_table(load_settings(), from_file))
+    print(current_settings_table(load_settings(), from_file))
 
 
 @click.group(cls=Group)

@@ -91,9 +91,8 @@ class InitOptions:
     table: str | None
     #: `NAME=COLUMN`.
     column: Sequence[str]
-    day_first: bool
-    month_first: bool
-    year_first: bool
+    #: What comes first in a date: day, month or year.
+    date_order: str | None
     timezone: str | None
     #: Format of strptime of the times.
     time_format: str | None
@@ -112,7 +111,6 @@ class InitOptions:
     missing: Sequence[str]
     #: Texts that stand for a deleted comment; `none`: there is none.
     deleted_text: Sequence[str]
-    platform: str | None
     #: Who took the decisions that do not say.
     decided_by: str | None
     #: Column of probabilities, or `none`.
@@ -121,7 +119,6 @@ class InitOptions:
     model: str | None
     #: First day to run; of files without times, the day of all rows.
     day: datetime.date | None
-    home: Path | None
     #: The settings file.
     output: Path
     #: Replace a settings file.
@@ -238,7 +235,7 @@ def write_settings(options: InitOptions) -> tuple[list[datetime.date], str]:
     require_possible(chosen, min(days))
     print(f"\n{try_source(opened, chosen)}")
     of_source = "" if "://" in given else f", of `modwatch init {given}`"
-    entries = _entries(source, min(days), options)
+    entries = _entries(source, min(days))
     write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
     print(f"\n{options.output} is written; {len(days)} days were found, the last is {max(days)}.")
     making = "" if reading.has_scores else _making(options, dialogue)
@@ -488,8 +485,8 @@ def _form(
     if len(forms) == 1:
         return forms[0]
     by_first = {_ORDERS[re.findall("%[dmy]", str(form.written))[0]]: form for form in forms}
-    order = next((name for name in by_first if getattr(options, f"{name}_first")), None)
-    option = " or ".join(f"--{name}-first" for name in by_first)
+    order = options.date_order if options.date_order in by_first else None
+    option = " or ".join(f"--date-order {name}" for name in by_first)
     return by_first[
         order or dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)
     ]
@@ -517,7 +514,6 @@ def _source_settings(
         "TIMESTAMP_COLUMN": times and times.column,
         "TIMESTAMP_FORMAT": times and times.form.written,
         "ASSUME_TIMEZONE": times and times.zone,
-        "PLATFORM": options.platform,
         "DECIDED_BY": options.decided_by,
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,
@@ -531,12 +527,9 @@ def _source_settings(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _entries(
-    source: Mapping[str, object], first: datetime.date, options: InitOptions
-) -> list[Entry]:
-    home = (options.home or Path("modwatch-home")).expanduser().absolute()
+def _entries(source: Mapping[str, object], first: datetime.date) -> list[Entry]:
     values = {
-        "MODWATCH_HOME": str(home),
+        "MODWATCH_HOME": str(Path("modwatch-home").absolute()),
         "MODWATCH_DATABASE_URL": EMBEDDED,
         "MODWATCH_FIRST_DAY": first.isoformat(),
         **dict(_other_ports()),

@@ -60,8 +60,8 @@ from modwatch.review.tables import (
 #: Maximum number of days of a search through texts, which reads every item.
 MOST_DAYS = 31
 
-#: Maximum number of items per page, and characters of each of their texts. A history is complete.
-MOST_FOUND = 200
+#: Number of items per page, and characters of each of their texts. A history is complete.
+PER_PAGE = 50
 BEGINNING = 2_000
 
 LONGEST_TERM = 512
@@ -97,11 +97,8 @@ class SearchQuery:
 
     #: Of items whose id is shown.
     comment_id: _Term | None = None
-    #: There are no wildcards.
-    text: Annotated[
-        _Term | None,
-        Field(description="Part of the comment, ignoring case; requires both days."),
-    ] = field(default=None, repr=False)
+    #: Part of the comment, ignoring case, without wildcards; requires both days.
+    text: _Term | None = field(default=None, repr=False)
     #: Who made a decision on it.
     pseudonym: _Term | None = None
     #: Of the comment, or of one's own decision where the day of the comment is not shown.
@@ -109,10 +106,8 @@ class SearchQuery:
     last_day: date | None = None
     status: _Term | None = None
     queue: _Term | None = None
-    policy_code: Annotated[
-        _Term | None, Field(description="Of one of its decisions; requires both days.")
-    ] = None
-    limit: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 50
+    #: Of one of its decisions; requires both days.
+    policy_code: _Term | None = None
     #: Of the last page; None: the first page.
     cursor: Annotated[str | None, Field(max_length=40)] = None
 
@@ -137,7 +132,6 @@ class FoundItem:
     reason: str | None
     prob: float | None
     uncertainty: float | None
-    review_score: float | None
     model_version: str | None
     #: The current label of a decided item.
     label: int | None
@@ -167,7 +161,6 @@ class Event:
     #: queued, or an action of the decision log.
     action: str
     label: int | None
-    policy_version: str | None
     policy_code: str | None
     reason: str | None
     note: str | None = field(repr=False)
@@ -219,7 +212,7 @@ def find(
         matching = matching.join(last, last.c.item_id == review_item.c.id)
     first = (
         matching.order_by(place.desc(), review_item.c.id.desc())
-        .limit(query.limit + 1)
+        .limit(PER_PAGE + 1)
         .cte("first")
         # The other columns are computed for these items only.
         .prefix_with("MATERIALIZED")
@@ -233,8 +226,8 @@ def find(
     with engine.begin() as connection, _time_limit(connection, patience):
         rows = [dict(row) for row in connection.execute(statement).mappings()]
     places = [row.pop("place") for row in rows]
-    items = tuple(FoundItem(**row) for row in rows[: query.limit])
-    more = len(rows) > query.limit
+    items = tuple(FoundItem(**row) for row in rows[:PER_PAGE])
+    more = len(rows) > PER_PAGE
     return Found(items=items, cursor=f"{places[-2]}-{items[-1].id}" if more else None)
 
 
@@ -275,7 +268,7 @@ _STATE = ("status", "version")
 #: These reveal the kind of an item.
 _TELLING = ("dt", "comment_id", "queued_at", "due_at")
 _SECRET = ("kind", "reason", "model_version")
-_SECRET_NUMBERS = ("prob", "uncertainty", "review_score")
+_SECRET_NUMBERS = ("prob", "uncertainty")
 
 
 def _items(viewer: Viewer, longest: int | None = None) -> Select[Any]:
@@ -423,7 +416,7 @@ def _events(viewer: Viewer, items: Collection[int]) -> Select[Any]:
     row = decision.c
     shown = _labels_shown(viewer)
     noted = and_(shown, or_(literal(viewer.notes), row.moderator_id == viewer.moderator_id))
-    hideable = ("label", "policy_version", "policy_code", "reason", "refers_to")
+    hideable = ("label", "policy_code", "reason", "refers_to")
     return (
         select(
             row.decided_at.label("at"),

@@ -165,7 +165,7 @@ def benchmark_data(
     if name == "synthetic":
         if wikipedia or civil_comments or folder:
             raise SourceError(
-                "--data synthetic reads no files; leave out --data-folder, --wikipedia and "
+                "--data synthetic reads no files; leave out --wikipedia and "
                 "--civil-comments, or use --data published."
             )
         train, test, deployment = _synthetic()

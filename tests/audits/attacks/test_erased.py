@@ -12,10 +12,10 @@ from sqlalchemy import text
 from modwatch.cli.main import main
 from modwatch.data.lake.files import Folder
 from modwatch.review.console.app import create_app
-from modwatch.review.console.request_context import ConsoleOptions
+from modwatch.review.console.request_context import SESSION_COOKIE, ConsoleOptions, csrf_of
 from modwatch.review.log.verification import verify_log
 from modwatch.review.log.witnesses import verify_and_witness
-from modwatch.review.people import access_tokens, accounts
+from modwatch.review.people import access_tokens, accounts, sessions
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
@@ -74,16 +74,19 @@ def test_an_erased_audit_contradicts_the_witness(erased, place, monkeypatch, cap
 
 def test_verify_now_uses_the_kept_witness(erased, place):
     auditor = accounts.create_moderator(erased.database, "ada", "auditor")
-    token = access_tokens.issue_token(erased.database, auditor.id)
-    bearer = {"Authorization": f"Bearer {token}"}
+    session = sessions.open_session(
+        erased.database, access_tokens.issue_token(erased.database, auditor.id)
+    )
+    form = {"csrf": csrf_of(session)}
     for folder, intact, says in (
-        (place, False, "compared with the witness of 20"),
-        (None, True, "no witness was used: MODWATCH_WITNESS_FOLDER is not set"),
+        (place, False, "Compared with the witness of"),
+        (None, True, "No witness was used: MODWATCH_WITNESS_FOLDER is not set"),
     ):
         app = create_app(erased.database, ConsoleOptions(witness_folder=folder))
-        with TestClient(app) as client:
-            found = client.post("/api/v1/log/checks", headers=bearer).json()
-        assert (found["intact"], found["compared"][: len(says)]) == (intact, says)
+        with TestClient(app, cookies={SESSION_COOKIE: session}) as client:
+            shown = client.post("/records/check", data=form).text
+        assert ("The log is intact" in shown) == intact
+        assert says in shown
 
 
 def test_without_a_witness_that_is_said(after, tmp_path):

@@ -117,7 +117,7 @@ class TestLabels:
     def test_a_column_of_comments_is_not_listed(self, tmp_path):
         rows = "".join(f"x,private{n}\n" for n in range(60))
         path = written(tmp_path / "a.csv", f"text,label\n{rows}")
-        with pytest.raises(SourceError, match=r"60 different values.*--label-column") as caught:
+        with pytest.raises(SourceError, match=r"60 different values.*--column label=…") as caught:
             read_labelled([path])
         assert "private" not in str(caught.value)
 
@@ -258,7 +258,7 @@ class TestIds:
     def test_most_ids_blank(self, tmp_path):
         path = written(tmp_path / "a.csv", "id,text,label\na,x,1\n,y,0\n,z,0\n")
         with pytest.raises(
-            SourceError, match=r"most of 3 records.*missing_id 2 .*line 3.*--id-column"
+            SourceError, match=r"most of 3 records.*missing_id 2 .*line 3.*--column id=…"
         ):
             read_labelled([path], columns=self.COLUMNS)
 
@@ -385,7 +385,7 @@ def test_a_missing_column_is_named(column, tmp_path):
     path = written(tmp_path / "a.csv", f"{column},other\n")
     missing = "label" if column == "text" else "text"
     with pytest.raises(
-        SourceError, match=f"no column '{missing}'; it has {column}, other. .*--{missing}-column"
+        SourceError, match=f"no column '{missing}'; it has {column}, other. .*--column {missing}=…"
     ):
         read_labelled([path])
 

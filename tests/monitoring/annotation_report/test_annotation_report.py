@@ -434,10 +434,14 @@ def test_options_out_of_range_are_refused(tmp_path, capsys):
         report_of(table, minimum=0)
     with pytest.raises(MetricInputError, match=r"threshold must be in \[0, 1\]"):
         report_of(table, threshold=1.5)
-    for name, value in (("--minimum", "0"), ("--seed", "-1"), ("--seed", str(2**32))):
+    for option, problem in (
+        (("--minimum", "0"), "is not in the range"),
+        (("--column", "words=text"), "'words' is none of item, annotator, label, time, prob"),
+        (("--column", "item"), "use NAME=COLUMN"),
+    ):
         with pytest.raises(SystemExit):
-            main(["annotations", "report", str(path), name, value])
-        assert "is not in the range" in capsys.readouterr().err
+            main(["annotations", "report", str(path), *option])
+        assert problem in " ".join(capsys.readouterr().err.split())
     people = table.drop_duplicates("annotator").set_index("annotator")["country"]
     with pytest.raises(MetricInputError, match="a,b and a_b would have the same files"):
         annotation_report(annotations_of(table), groups={"a,b": people, "a_b": people})

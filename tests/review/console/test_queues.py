@@ -10,7 +10,7 @@ from modwatch.review import workload
 from modwatch.review.console.request_context import SESSION_COOKIE
 from modwatch.review.events import recent_events
 from modwatch.review.log import verification
-from modwatch.review.people import access_tokens, accounts, changes, sessions
+from modwatch.review.people import access_tokens, changes, sessions
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.queue import dismissal, leases, metrics
 from modwatch.review.queue.dismissal import Criteria
@@ -119,6 +119,8 @@ def test_many_are_counted_confirmed_watched_and_brought_back(engine, lead, fill)
     form = hidden(lead.get("/lead/close"), "count")
     page = lead.post("/lead/close/count", data=form | {"queue": "general"})
     assert "Matching items: 5" in plain(page)
+    wrong = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "x"})
+    assert wrong.status_code == 422
     assert metrics.counts(engine).waiting == 5
     page = lead.post("/lead/close", data=hidden(page, "lead/close") | {"why": "spam_wave"})
     assert page.url.path == "/lead/close/1"
@@ -129,6 +131,7 @@ def test_many_are_counted_confirmed_watched_and_brought_back(engine, lead, fill)
     page = lead.post("/lead/close/1/cancel", data=hidden(page, "cancel"))
     assert metrics.counts(engine).waiting == 5
     assert "0 of 5" in plain(lead.get("/lead/close/1"))
+    assert lead.get("/lead/close/77").status_code == 404
     assert verification.verify_log(engine).decisions == 10
 
 
@@ -183,28 +186,6 @@ def test_a_lead_of_some_queues_leaves_the_others_alone(engine, visitor, cora, an
     lead.post("/lead/release", data=form | {"moderator_id": str(ann.id)})
     assert len(workload.holders(engine)) == 1
     assert lead.get("/items/1").status_code == 404
-    assert lead.get(f"/api/v1/lead/closings/{begun.id}").status_code == 403
-    assert lead.get("/api/v1/lead/closings").json() == []
     assert lead.get(f"/lead/close/{begun.id}").status_code == 403
     assert "spam" not in lead.get("/lead/close").text.partition("<table")[2]
     assert metrics.counts(engine).closed == 0
-
-
-def test_a_closing_by_program(engine, lead, fill):
-    fill(3)
-    token = access_tokens.issue_token(engine, accounts.find_moderator(engine, "cora").id)
-    headers = {"Authorization": f"Bearer {token}"}
-    criteria = {"queue": "general"}
-    base = "/api/v1/lead/closings"
-    assert lead.post(f"{base}/count", json=criteria, headers=headers).json() == {"matching": 3}
-    body = {"criteria": criteria, "reason": "spam_wave", "expected": 2}
-    refused = lead.post(base, json=body, headers=headers)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "lease_conflict")
-    assert lead.post(base, json=body | {"reason": "x"}, headers=headers).status_code == 422
-    begun = lead.post(base, json=body | {"expected": 3}, headers=headers)
-    assert (begun.status_code, begun.json()["state"]) == (202, "closing")
-    one = f"{base}/{begun.json()['id']}"
-    assert lead.get(one, headers=headers).json()["closed"] == 3
-    assert lead.post(f"{one}/cancel", headers=headers).status_code == 202
-    assert lead.get(one, headers=headers).json()["state"] == "brought back"
-    assert lead.get(f"{base}/77", headers=headers).status_code == 404

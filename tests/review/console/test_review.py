@@ -100,22 +100,12 @@ def test_nothing_without_a_token(client):
             assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_lookers_on_see_the_queue_and_lease_nothing(client, engine, bearer, fill):
+def test_lookers_on_lease_nothing(client, engine, fill):
     fill(2)
     for role in ("auditor", "ops", "admin"):
         headers = bearer_of(engine, accounts.create_moderator(engine, role, role))
         answer = client.post("/api/v1/leases", headers=headers)
         assert code((answer.status_code, answer.json())) == (403, "forbidden")
-        one = client.get("/api/v1/queue", params={"day": "2026-01-01"}, headers=headers).json()
-        assert one["counts"] == {"waiting": 2, "leased": 0, "decided": 0, "withdrawn": 0}
-        assert one["ages"]["items"] == 2
-    other = client.get("/api/v1/queue", params={"day": "2026-01-02"}, headers=headers).json()
-    assert other["counts"]["waiting"] == 0
-    wrong = client.get("/api/v1/queue", params={"day": "someday"}, headers=headers)
-    assert wrong.status_code == 422
-    # A moderator does not see whether a label opened a confirmation.
-    answer = client.get("/api/v1/queue", headers=bearer)
-    assert code((answer.status_code, answer.json())) == (403, "forbidden")
 
 
 def test_without_tables_it_lives_and_is_not_ready(client, path_server, caplog):

@@ -14,57 +14,34 @@ SECRET_TEXT = "a comment that nobody else may read"
 
 #: Endpoints of leads, auditors, ops engineers and admins, by the scopes of which one is required.
 BY_SCOPES = {
-    "queue:read": "GET /api/v1/queue",
     "feed:read": "GET /api/v1/decisions",
     "lead": """
-        GET /api/v1/lead/lanes                GET /api/v1/lead/holdings
-        POST /api/v1/lead/releases            GET /api/v1/lead/escalations
-        GET /api/v1/lead/throughput           GET /api/v1/lead/agreement
-        GET /api/v1/lead/error-rates          GET /api/v1/lead/overturned
-        POST /api/v1/lead/closings/count      GET /api/v1/lead/closings
-        POST /api/v1/lead/closings            GET /api/v1/lead/closings/{closing_id}
-        POST /api/v1/lead/closings/{closing_id}/resume
-        POST /api/v1/lead/closings/{closing_id}/cancel
         GET /lead    POST /lead/release    GET /lead/team    GET /lead/errors    POST /lead/take
         GET /lead/settle    POST /lead/settle    POST /lead/leave    GET /lead/close
         POST /lead/close/count    POST /lead/close    GET /lead/close/{closing_id}
         POST /lead/close/{closing_id}/resume    POST /lead/close/{closing_id}/cancel
         POST /items/{item_id}/correct
     """,
-    "decisions:read review": """
-        POST /api/v1/items/search    GET /api/v1/items/{item_id}/history
-        GET /search    POST /search    GET /items/{item_id}
-    """,
-    "decisions:read": "GET /api/v1/decisions/export  GET /records  POST /records/export",
-    "audit admin": "POST /api/v1/log/checks  POST /records/check",
+    "decisions:read review": "GET /search    POST /search    GET /items/{item_id}",
+    "decisions:read": "GET /records  POST /records/export",
+    "audit admin": "POST /records/check",
     "admin": """
-        GET /api/v1/people    POST /api/v1/people    GET /api/v1/people/events
-        GET /api/v1/people/{person_id}            PATCH /api/v1/people/{person_id}
-        GET /api/v1/people/{person_id}/tokens     POST /api/v1/people/{person_id}/tokens
-        DELETE /api/v1/people/{person_id}/tokens/{token_id}
         GET /admin    POST /admin/people    GET /admin/people/{person_id}
         POST /admin/people/{person_id}            POST /admin/people/{person_id}/tokens
         POST /admin/people/{person_id}/revoke     GET /admin/events
     """,
-    "deliveries": """
-        GET /api/v1/deliveries    GET /api/v1/deliveries/dead    POST /api/v1/deliveries/resend
-        GET /deliveries    POST /deliveries/resend
-    """,
+    "deliveries": "GET /deliveries    POST /deliveries/resend",
 }
 
 #: Endpoints of everybody, and of reviewers; other tests cover them.
 OF_OTHERS = """
     GET /    GET /day    GET /preferences    GET /second-factor    GET /login    GET /oidc/start
     GET /oidc/callback    GET /livez    GET /readyz    GET /metrics    GET /api/v1/me
-    GET /api/v1/me/day    GET /api/v1/me/preferences    GET /api/v1/policy
-    GET /api/v1/items/{item_id}/lease
     POST /login    POST /logout    POST /decide    POST /undo    POST /next    POST /leave
     POST /correct    POST /preferences    POST /preferences/password    POST /preferences/group
     POST /preferences/revoke    POST /second-factor    POST /second-factor/confirm
     POST /api/v1/leases    POST /api/v1/items/{item_id}/decisions
-    POST /api/v1/items/{item_id}/corrections    POST /api/v1/decisions/{decision_id}/undo
-    PUT /api/v1/items/{item_id}/lease    DELETE /api/v1/items/{item_id}/lease
-    PUT /api/v1/me/preferences
+    PUT /api/v1/items/{item_id}/lease
 """
 
 
@@ -85,7 +62,6 @@ BODY = {
     "version": 1, "seen": 0, "pseudonym": "zed", "role": "moderator", "channel": "c",
     "format": "csv",
 }  # fmt: skip
-QUERY = {"first": "2026-01-01", "last": "2026-01-01", "channel": "c"}
 
 
 def test_every_endpoint_has_a_declared_scope(app):
@@ -127,13 +103,12 @@ def test_no_one_gets_in(engine, stranger):
 
 
 def ask(stranger: TestClient, method: str, path: str, token: str, session: str) -> httpx.Response:
-    where = path.replace("{token_id}", "999")
+    where = path
     for name in ("closing_id", "item_id", "person_id"):
         where = where.replace("{" + name + "}", "1")
     if path.startswith("/api/"):
         headers = {"Authorization": f"Bearer {token}"}
-        body = None if method in ("GET", "DELETE") else {}
-        return stranger.request(method, where, headers=headers, json=body, params=QUERY)
+        return stranger.request(method, where, headers=headers)
     stranger.cookies.clear()
     headers = {"Cookie": f"{SESSION_COOKIE}={session}", "Accept": "text/html"}
     data = BODY if method == "POST" else None

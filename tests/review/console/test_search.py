@@ -1,3 +1,4 @@
+import html
 import re
 from collections.abc import Callable
 
@@ -6,7 +7,7 @@ from databases import tamper
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
-from modwatch.review.console.request_context import SESSION_COOKIE
+from modwatch.review.console.request_context import SESSION_COOKIE, csrf_of
 from modwatch.review.events import recent_events
 from modwatch.review.log import verification
 from modwatch.review.people import access_tokens, accounts, changes, sessions
@@ -112,20 +113,18 @@ def test_the_log_is_pulled_and_exported(engine, visitor, ann, new_item, day, rol
     again = visitor.get("/api/v1/decisions", headers=headers, params={"after": cursor})
     assert again.json()["events"] == []
     assert visitor.get("/api/v1/decisions?after=x", headers=headers).status_code == 422
+    form = hidden(visitor.get("/records"), "export")
     for kind in ("csv", "jsonl", "parquet"):
-        file = visitor.get(f"/api/v1/decisions/export?format={kind}", headers=headers)
+        file = visitor.post("/records/export", data=form | {"format": kind, "first": str(day)})
         assert file.status_code == 200
-        assert f".{kind}" in file.headers["content-disposition"]
+        assert f'"decisions-{day}.{kind}"' in file.headers["content-disposition"]
         assert b"private" not in file.content
-        form = hidden(visitor.get("/records"), "export") | {"format": kind}
-        assert visitor.post("/records/export", data=form).status_code == 200
-    where = "/api/v1/decisions/export?format=csv&with_notes=true"
-    with_notes = visitor.get(where, headers=headers)
+    with_notes = visitor.post("/records/export", data=form | {"format": "csv", "with_notes": "1"})
     allowed = role == "admin"
     assert with_notes.status_code == (200 if allowed else 403)
     assert (b"'=private()" in with_notes.content) == allowed
     taken = [event for event in recent_events(engine) if event.action == "export"]
-    assert len(taken) == 6 + allowed
+    assert len(taken) == 3 + allowed
     assert {item.actor for item in taken} == {"them"}
 
 
@@ -135,22 +134,25 @@ def test_who_works_some_queues_or_is_served_items_exports_nothing(engine, visito
         if role == "auditor":
             open_queues(engine, "de")
             changes.set_queues(engine, accounts.find_moderator(engine, name).id, ["de"])
-        for path in ("/api/v1/decisions", "/api/v1/decisions/export"):
-            assert visitor.get(path, headers=headers).status_code == 403
+        assert visitor.get("/api/v1/decisions", headers=headers).status_code == 403
+        form = {"csrf": csrf_of(visitor.cookies[SESSION_COOKIE]), "format": "csv"}
+        assert visitor.post("/records/export", data=form).status_code == 403
         assert "records/export" not in visitor.get("/records").text
 
 
 def test_the_log_is_checked_on_demand(engine, visitor, ann, new_item, day):
     intake.enqueue(engine, [new_item("a"), new_item("b", 2)], day)
     label_next(engine, ann)
-    headers = come_in(engine, visitor, "odo", "auditor")
-    first = visitor.post("/api/v1/log/checks", headers=headers).json()
-    assert (first["intact"], first["decisions"]) == (True, 1)
+    come_in(engine, visitor, "odo", "auditor")
+    form = hidden(visitor.get("/records"), "check")
+    page = visitor.post("/records/check", data=form)
+    assert "The log is intact Decisions verified: 1 " in plain(page)
+    witness = re.search(r'<textarea id="kept"[^>]*>([^<]+)<', page.text)
+    assert witness is not None
     label_next(engine, ann)
-    page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
-    assert "The log is intact" in plain(page)
-    witness = {"witness": first["witness"]}
-    assert visitor.post("/api/v1/log/checks", json=witness, headers=headers).json()["intact"]
+    page = visitor.post("/records/check", data=form | {"witness": html.unescape(witness[1])})
+    assert "The log is intact Decisions verified: 2 " in plain(page)
+    assert "Compared with the witness that you entered." in plain(page)
     tamper(engine, "UPDATE decision SET label = 0 WHERE id = 1")
     page = visitor.post("/records/check", data=hidden(visitor.get("/records"), "check"))
     assert "tampered with" in plain(page)

@@ -1,7 +1,7 @@
-"""The lead's page of error rates and overturned labels, and the same for programs."""
+"""The lead's pages of error rates and overturned labels, and of agreement."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from modwatch.review.quality_control.gold import GoldComment, add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import intake, leases
 from modwatch.review.queue.items import NewItem
-from review.console.visiting import bearer_of, plain, session_of
+from review.console.visiting import plain, session_of
 from review.labelling import label_all, open_queues, routed_like_gold, settle
 
 Make = Callable[..., NewItem]
@@ -80,25 +80,17 @@ def test_it_opens_on_the_newest_weeks_that_have_labels(lead, overturned):
     assert f'name="first" value="{monday}"' in page.text
 
 
-def test_no_one_is_named(engine, lead, cora, overturned):
+def test_no_one_is_named(lead, overturned):
     overturned(31)
-    days = {"first": str(TODAY), "last": str(TODAY)}
-    response = [lead.get("/lead/errors").text]
-    response[0] = response[0].partition("<main")[2]  # above is the reader's own name
-    for path in ("error-rates", "overturned"):
-        answer = lead.get(f"/api/v1/lead/{path}", headers=bearer_of(engine, cora), params=days)
-        assert answer.status_code == 200
-        response.append(answer.text)
-    assert "invented text" in response[0]
-    assert "invented text" in response[2]
-    for item in response:
-        assert not re.search(r"the-first|the-second|the-third|pseudonym|moderator_id", item)
-        assert "secret-id" not in item.replace("invented text of secret-id", "")
-        assert not re.search(r"\d\d:\d\d", item)
-        assert "/items/" not in item
+    shown = lead.get("/lead/errors").text.partition("<main")[2]  # above is the reader's own name
+    assert "invented text" in shown
+    assert not re.search(r"the-first|the-second|the-third|pseudonym|moderator_id", shown)
+    assert "secret-id" not in shown.replace("invented text of secret-id", "")
+    assert not re.search(r"\d\d:\d\d", shown)
+    assert "/items/" not in shown
 
 
-def test_no_view_ranks_people_below_the_minimum(engine, lead, cora, overturned):
+def test_no_view_ranks_people_below_the_minimum(engine, lead, overturned):
     """Twenty-nine answers of each to gold comments, and as many retests, are no figure."""
     overturned(29)
     panel = [
@@ -113,36 +105,13 @@ def test_no_view_ranks_people_below_the_minimum(engine, lead, cora, overturned):
     for name in NAMES:
         label_all(engine, accounts.find_moderator(engine, name), lambda _: 1)
     days = {"first": str(TODAY - timedelta(1)), "last": str(TODAY + timedelta(1))}
-    where = {"headers": bearer_of(engine, cora), "params": days}
-    recent = lead.get("/api/v1/lead/agreement", **where).json()
-    assert recent["gold_by_person"] == []  # a lead could undo what they see was gold
+    recent = lead.get("/lead/team", params=days).text.partition('id="gold-title"')[2]
+    assert not [name for name in NAMES if name in recent]  # a lead could undo what is gold
     settle(engine)
-    answer = lead.get("/api/v1/lead/agreement", **where)
-    persons = [*answer.json()["gold_by_person"], *answer.json()["retests_by_person"]]
-    assert {person["pseudonym"] for person in persons} == set(NAMES)
-    assert {person["agreement"]["n"] for person in persons} == {29}
-    assert {
-        person["agreement"][name] for person in persons for name in ("value", "low", "high")
-    } == {None}
     tables = lead.get("/lead/team", params=days).text.partition('id="gold-title"')[2]
     rows = re.findall(r"<bdi>([^<]*)</bdi>.*?insufficient data:", tables, re.S)
     assert rows == [*NAMES, *NAMES]
     assert "%" not in tables
-    for path in ("throughput", "error-rates"):
-        answer = lead.get(f"/api/v1/lead/{path}", headers=bearer_of(engine, cora), params=days)
-        assert answer.status_code == 200
-        shown = [row for row in rows_of(answer.json()) if "pseudonym" in row]
-        fields = {name for row in shown for name in row}
-        assert not {name for name in fields if re.search("error|rate|agree|overturn", name)}
-
-
-def rows_of(found: Any) -> Iterator[dict[str, Any]]:
-    """Yield all objects of a JSON document."""
-    if isinstance(found, dict):
-        yield found
-    if isinstance(found, dict | list):
-        for item in found.values() if isinstance(found, dict) else found:
-            yield from rows_of(item)
 
 
 def test_texts_are_hidden_from_who_wants_them_so_or_holds_the_comment(
@@ -159,9 +128,7 @@ def test_texts_are_hidden_from_who_wants_them_so_or_holds_the_comment(
     assert '<details class="masked">' in lead.get("/lead/errors").text
     intake.enqueue(engine, [new_item(f"secret-id-{TODAY}-0")], TODAY + timedelta(1))
     assert leases.lease(engine, cora.id) is not None
-    days = {"first": str(TODAY), "last": str(TODAY)}
     assert "invented text" not in lead.get("/lead/errors").text
-    assert lead.get("/api/v1/lead/overturned", params=days).json() == {"labels": [], "more": False}
 
 
 def test_a_lead_of_some_queues_reads_of_these(engine, lead, cora, overturned):
@@ -188,5 +155,3 @@ def test_periods_and_no_labels_in_them(lead):
         wrong = lead.get("/lead/errors", params={"first": first, "last": last})
         assert wrong.status_code == 422
         assert "must be in order" in plain(wrong)
-        days = {"first": first, "last": last}
-        assert lead.get("/api/v1/lead/error-rates", params=days).status_code == 422

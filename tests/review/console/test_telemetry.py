@@ -30,7 +30,7 @@ def test_figures_of_the_queue(fresh, scraper, engine, fill):
     label(engine, ann, lease)
     leases.lease(engine, ann.id)
     execute(engine, "UPDATE review_item SET due_at = now() - interval '1 hour'")
-    fresh.get("/api/v1/items/7/lease")
+    fresh.put("/api/v1/items/7/lease")
     figures = fresh.get("/metrics", headers=scraper).text.splitlines()
     for line in (
         'modwatch_queue_waiting{reason="uncertainty"} 1.0',
@@ -49,7 +49,7 @@ def test_they_are_for_those_who_may(client, scraper, bearer):
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=bearer).status_code == 403
     assert client.get("/metrics", headers=scraper).status_code == 200
-    assert client.get("/api/v1/queue", headers=scraper).status_code == 403  # that token alone
+    assert client.get("/api/v1/decisions", headers=scraper).status_code == 403  # that token alone
 
 
 def test_scrapes_are_cheap_and_addresses_make_no_labels(client, scraper, engine):

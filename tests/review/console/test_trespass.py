@@ -105,9 +105,9 @@ def test_no_answer_tells_an_auditor_a_score_or_anybody_a_group(
     message = {
         role: everything(engine, app, stranger, who[role]) for role in ("lead", "auditor", "admin")
     }
-    shown = re.compile(r"876543|0\.8765|87\.[67]|88\s?%|108219|135791|planted_\w+")
+    shown = re.compile(r"876543|0\.8765|87\.[67]|88\s?%|0\.108|135791|planted_\w+")
     # Whoever may see them does, so the search for them can find something.
-    assert len(set(shown.findall("\n".join(message["lead"].values())))) >= 5
+    assert len(set(shown.findall("\n".join(message["lead"].values())))) >= 4
     assert len(message["auditor"]) > 15
     assert {"csv", "jsonl", "parquet"} <= message["auditor"].keys()
     for where, answer in message["auditor"].items():

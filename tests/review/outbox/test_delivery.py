@@ -378,8 +378,8 @@ def test_dead_letters_are_sent_again(engine, four):
     deliver(engine, "platform", lambda _: GONE)
     state = delivery_state(engine)["platform"]
     assert (state.pending, state.dead, state.oldest_pending) == (0, 4, None)
-    first = dead_letters(engine, "platform", limit=3)
-    letters = first + dead_letters(engine, "platform", after=first[-1].message_id, limit=3)
+    assert len(dead_letters(engine, "platform", limit=3)) == 3
+    letters = dead_letters(engine, "platform")
     assert [letter.series[-2:] for letter in letters] == ["c0", "c1", "c2", "c3"]
     # Chosen ones, and only they.
     assert resend(engine, "platform", []) == 0

@@ -1,12 +1,11 @@
 from dataclasses import asdict
 from datetime import date, timedelta
 
-from databases import execute
 from sqlalchemy import text
 
 from modwatch.review.people import accounts
 from modwatch.review.queue import intake, leases, metrics
-from modwatch.review.queue.metrics import QueueAges, QueueCounts, day_queue, days_since_routed
+from modwatch.review.queue.metrics import QueueCounts, day_queue, days_since_routed
 from modwatch.statistics.drift.day_comparison import Queue
 from review.labelling import label_next
 
@@ -15,9 +14,6 @@ def test_an_empty_queue(engine, day):
     assert set(asdict(metrics.counts(engine)).values()) == {0}
     assert day_queue(engine, day) == Queue(
         waiting=0, decided=0, age_median=None, age_oldest=None, decision_median=None
-    )
-    assert metrics.queue_ages(engine) == QueueAges(
-        items=0, median_seconds=None, oldest_seconds=None
     )
 
 
@@ -50,19 +46,6 @@ def test_every_status_has_its_place(engine, ann, fill):
     found = asdict(metrics.counts(engine))
     assert (found["waiting"], found["leased"], found["escalated"]) == (2, 2, 0)
     assert sum(found.values()) == 8
-    assert metrics.queue_ages(engine).items == 4  # blocked ones cannot be decided
-
-
-def test_ages_are_those_of_undecided_items(engine, fill):
-    fill(3)
-    execute(engine, "UPDATE review_item SET queued_at = now() - rank * interval '1 hour'")
-    execute(engine, "UPDATE review_item SET status = 'withdrawn' WHERE rank = 3")
-    ages = metrics.queue_ages(engine)
-    assert ages.items == 2
-    assert ages.median_seconds is not None
-    assert ages.oldest_seconds is not None
-    assert abs(ages.median_seconds - 5_400) < 60
-    assert abs(ages.oldest_seconds - 7_200) < 60
 
 
 def test_a_day_is_routed_when_its_first_item_is_queued(engine, fill, new_item, day):

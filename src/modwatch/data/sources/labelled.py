@@ -43,8 +43,8 @@ _REMEDIES = {
     "undecodable_text": "name the encoding of the file with --encoding, such as cp1252, or convert "
     "the data to UTF-8",
     "malformed_record": "check that the text column holds text, and export the data again",
-    "missing_id": "correct --id-column, or leave it out if each row is a comment",
-    "other_text_of_id": "another row with the same id has another text; correct --id-column",
+    "missing_id": "correct --column id=…, or leave it out if each row is a comment",
+    "other_text_of_id": "another row with the same id has another text; correct --column id=…",
 }
 
 
@@ -230,7 +230,7 @@ class _Reading:
         if len(unknown) > _WORDS or not words:
             return (
                 f"{begin}, with {len(unknown):,} different values; name the column of the labels "
-                "with --label-column, or correct them."
+                "with --column label=…, or correct them."
             )
         found = [f"{shown_label(word)} ({unknown[word]:,})" for word in words]
         others = [f"{len(unknown) - len(words):,} others"] if len(unknown) > len(words) else []
@@ -277,9 +277,9 @@ def _selected(
 
 
 def _check(source: str, columns: LabelColumns, available: Sequence[str]) -> None:
-    options = {columns.text: "--text-column"}
-    options |= dict.fromkeys(columns.votes, "--votes") or {columns.label: "--label-column"}
-    others = {columns.comment_id: "--id-column", columns.language: "--language-column"}
+    options = {columns.text: "--column text=…"}
+    options |= dict.fromkeys(columns.votes, "--votes") or {columns.label: "--column label=…"}
+    others = {columns.comment_id: "--column id=…", columns.language: "--column language=…"}
     options |= {column: option for column, option in others.items() if column}
     needed = {name: f"For {name!r} name one with {option}." for name, option in options.items()}
     needed |= {name: "" for name in [columns.groups] if name and name in available}

@@ -44,7 +44,7 @@ _MOST_NUMBERS = 20
 _HEAD = 200
 _LONG_FORM = (
     "The command reads one row for each annotation, with columns item, annotator and label (other "
-    "names: --item-column and so on). If the file has one row for each item and one column for "
+    "names: --column item=… and so on). If the file has one row for each item and one column for "
     "each annotator, name these columns: --votes a,b,c. If its first line does not name the "
     "columns, name them: --columns item,annotator,label."
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -15,28 +15,20 @@ from modwatch.common.errors import AccessDeniedError, QueueError, ThrottledError
 from modwatch.review import database
 from modwatch.review.console.i18n import LANGUAGES, N_
 from modwatch.review.console.people import revoke_access
-from modwatch.review.console.preferences import (
-    ACTIONS,
-    MANDATORY_REASONS,
-    Preferences,
-    preferences_of,
-)
+from modwatch.review.console.preferences import ACTIONS, MANDATORY_REASONS, Preferences
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
     SESSION_COOKIE,
     AccountForm,
     AccountSession,
-    ContextDep,
     PersonDep,
     Session,
     csrf_of,
     delete_cookies,
-    require,
 )
 from modwatch.review.console.schemas import OptionalId, error_responses
 from modwatch.review.people import access_tokens, changes, passwords, second_factor
 from modwatch.review.people.access_tokens import Token
-from modwatch.review.people.accounts import ACCOUNT, Moderator
 from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD, check_password
 from modwatch.review.queue.lanes import known_reasons
 
@@ -52,7 +44,6 @@ class MeSchema(BaseModel):
     )
 
 
-AccountDep = Annotated[Moderator, Depends(require(ACCOUNT))]
 api = APIRouter(prefix="/api/v1/me", tags=["me"], responses=error_responses(401, 503))
 
 
@@ -66,21 +57,6 @@ def read_me(request: Request, person: PersonDep) -> MeSchema:
         scopes=sorted(person.scopes),
         csrf=None if by_token else csrf_of(request.cookies.get(SESSION_COOKIE, "")),
     )
-
-
-@api.get("/preferences")
-def read_preferences(person: AccountDep) -> Preferences:
-    """Return your preferences, including defaults."""
-    return preferences_of(person.preferences)
-
-
-@api.put("/preferences", responses=error_responses(413, 422))
-def write_preferences(chosen: Preferences, context: ContextDep, person: AccountDep) -> Preferences:
-    """Replace your preferences; two actions with the same key are invalid."""
-    changes.save_preferences(
-        context.engine, person.id, chosen.model_dump(mode="json", exclude_unset=True)
-    )
-    return chosen
 
 
 pages = APIRouter(include_in_schema=False)

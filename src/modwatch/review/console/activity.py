@@ -1,71 +1,24 @@
 """A moderator's own decisions today, to undo or correct."""
 
 import datetime as dt
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
-from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, case, func, select
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.console.decision_choices import reasons_of, titles_of
-from modwatch.review.console.preferences import preferences_of
 from modwatch.review.console.render import Page, render
-from modwatch.review.console.request_context import (
-    ContextDep,
-    ReviewerDep,
-    ReviewForm,
-    ReviewSession,
-)
-from modwatch.review.console.review import CorrectionRequest, correct
-from modwatch.review.console.schemas import (
-    FormCode,
-    FormId,
-    FormLabel,
-    FormVersion,
-    RecordSchema,
-    error_responses,
-)
+from modwatch.review.console.request_context import ReviewForm, ReviewSession
+from modwatch.review.console.review import correct
+from modwatch.review.console.schemas import FormCode, FormId, FormLabel, FormVersion
 from modwatch.review.log.labels import undone
 from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue.deciding import UNDOABLE
 from modwatch.review.queue.leases import UNDO_WITHIN
 from modwatch.review.tables import FINAL_ACTIONS, decision, review_item, unleased
-
-
-class DayDecisionSchema(RecordSchema):
-    """One of your decisions today."""
-
-    id: int
-    item_id: int
-    action: str
-    label: int | None
-    policy_code: str | None
-    reason: str | None
-    seconds: float | None
-    decided_at: datetime
-    item_version: int | None = Field(description="Current, for a correction; null for a skip.")
-    undone: bool
-    undoable: bool = Field(description="Within the time limit, and the item has not changed since.")
-
-
-class DaySchema(RecordSchema):
-    """Your activity today."""
-
-    date: date
-    decided: int
-    toxic: int
-    skipped: int
-    escalated: int
-    per_hour: float | None = Field(
-        description="Labels per hour since the first; null in the first ten minutes."
-    )
-    median_seconds: float | None
-    decisions: tuple[DayDecisionSchema, ...] = Field(description="The last fifty, newest first.")
-
 
 #: Maximum length of a comment in the list, in characters.
 EXCERPT = 120
@@ -75,16 +28,40 @@ _SHOWN = 50
 _SHORTEST = dt.timedelta(minutes=10)
 
 
-class ActivityDecision(DayDecisionSchema):
+@dataclass(frozen=True, kw_only=True)
+class ActivityDecision:
     """One decision, without what would show the purpose of its item."""
 
-    #: Beginning of the comment; the API leaves it out.
-    excerpt: str = Field(repr=False)
+    id: int
+    item_id: int
+    action: str
+    label: int | None
+    policy_code: str | None
+    reason: str | None
+    seconds: float | None
+    decided_at: dt.datetime
+    #: Current, for a correction; None for a skip.
+    item_version: int | None
+    undone: bool
+    #: Within the time limit, and the item has not changed since.
+    undoable: bool
+    #: Beginning of the comment.
+    excerpt: str = field(repr=False)
 
 
-class Activity(DaySchema):
+@dataclass(frozen=True, kw_only=True)
+class Activity:
     """One person's decisions since midnight in their time zone; undone ones are not counted."""
 
+    date: dt.date
+    decided: int
+    toxic: int
+    skipped: int
+    escalated: int
+    #: Labels per hour since the first; None in the first ten minutes.
+    per_hour: float | None
+    median_seconds: float | None
+    #: The last fifty, newest first.
     decisions: tuple[ActivityDecision, ...]
 
 
@@ -156,16 +133,6 @@ def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
     )
 
 
-api = APIRouter(prefix="/api/v1/me", tags=["me"], responses=error_responses(401, 503))
-
-
-@api.get("/day", responses=error_responses(403))
-def read_day(context: ContextDep, person: ReviewerDep) -> DaySchema:
-    """Return your activity today, without kinds and scores."""
-    chosen = preferences_of(person.preferences)
-    return activity_today(context.engine, person.id, chosen.timezone)
-
-
 pages = APIRouter(include_in_schema=False)
 
 
@@ -203,10 +170,9 @@ def correct_own(
 ) -> Response:
     """Replace your own label."""
     check_reason(session.policy, "correct", reason)
-    request = CorrectionRequest(label=label, version=version, reason=reason)
     key = f"page-correct-{decision_id}-{version}"
     try:
-        correct(session.context, session.person, item_id, request, key)
+        correct(session, item_id, key=key, label=label, version=version, reason=reason)
     except (LeaseConflictError, ItemNotFoundError):
         return RedirectResponse("./day?notice=conflict", 303)
     except QueueError:

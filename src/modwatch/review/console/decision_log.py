@@ -4,9 +4,8 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Form, HTTPException, Query, Response
+from fastapi import APIRouter, Depends, Form, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
-from pydantic import Field
 
 from modwatch.common.errors import LedgerError, QueueError
 from modwatch.review.console.render import Page, render
@@ -18,7 +17,7 @@ from modwatch.review.console.request_context import (
     page_session,
     require,
 )
-from modwatch.review.console.schemas import FormText, RecordSchema, RequestSchema, error_responses
+from modwatch.review.console.schemas import FormText, error_responses
 from modwatch.review.events import record_event
 from modwatch.review.log.export import Format, export
 from modwatch.review.log.verification import LogReport
@@ -28,34 +27,13 @@ from modwatch.review.people.accounts import REVIEWERS, Moderator
 from modwatch.review.policy.tree import Policy
 
 api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
-ReaderDep = Annotated[Moderator, Depends(require("decisions:read"))]
 FeedReaderDep = Annotated[Moderator, Depends(require("feed:read"))]
-OptionalDay = Annotated[dt.date | None, Query(description="UTC, inclusive.")]
 
 _MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
 }
-
-
-class CheckRequest(RequestSchema):
-    """An earlier witness to verify the log against."""
-
-    witness: Annotated[
-        str | None, Field(max_length=900_000, description="Of an earlier verification.")
-    ] = None
-
-
-class CheckSchema(RecordSchema):
-    """Result of a verification of the decision log."""
-
-    intact: bool
-    decisions: int
-    problems: tuple[str, ...]
-    head: str = Field(description="The same log has the same head.")
-    compared: str = Field("", description="Which witness the log was compared with, or why none.")
-    witness: str = Field(description="Store it elsewhere, and send it with a later verification.")
 
 
 @api.get("/decisions", responses=error_responses(422))
@@ -69,57 +47,6 @@ def read_feed(
     if problem := _hides_log(person):
         raise HTTPException(403, problem)
     return feed(context.engine, after, limit)
-
-
-@api.get(
-    "/decisions/export",
-    response_class=StreamingResponse,
-    responses={200: {"description": "The file."}, **error_responses(422)},
-)
-def export_log(
-    context: ContextDep,
-    person: ReaderDep,
-    format: Format = "jsonl",
-    first: OptionalDay = None,
-    last: OptionalDay = None,
-    with_notes: Annotated[bool, Query(description="For leads and admins.")] = False,
-) -> StreamingResponse:
-    """Stream the decision log; the audit log records the export."""
-    if problem := _hides_log(person):
-        raise HTTPException(403, problem)
-    if with_notes and not person.reads_notes:
-        raise HTTPException(403, "notes are for leads and admins; leave them out")
-    parts = export(context.engine, format, first=first, last=last, with_notes=with_notes)
-    with context.engine.begin() as connection:
-        record_event(
-            connection,
-            "export",
-            actor_id=person.id,
-            format=format,
-            first=None if first is None else str(first),
-            last=None if last is None else str(last),
-            with_notes=with_notes,
-        )
-    name = "-".join(["decisions", *(str(day) for day in (first, last) if day)])
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
-    return StreamingResponse(parts, media_type=_MEDIA_TYPES[format], headers=headers)
-
-
-@api.post(
-    "/log/checks",
-    responses=error_responses(413, 422),
-    dependencies=[Depends(require("audit", "admin"))],
-)
-def check_log(
-    context: ContextDep, request: Annotated[CheckRequest | None, Body()] = None
-) -> CheckSchema:
-    """Verify the whole log: whether any decision was changed, removed or reordered.
-
-    Without a `witness`, it is compared with the newest one that is kept.
-    """
-    used = _witness(context, request.witness if request else None)
-    checked = CheckSchema.model_validate(used.report(context.engine))
-    return checked.model_copy(update={"compared": used.sentence})
 
 
 def _witness(context: Context, given: str | None) -> Newest:
@@ -186,9 +113,30 @@ def download(
     last: FormText = "",
     with_notes: FormText = "",
 ) -> Response:
-    """Stream the decision log; a form, since the audit log records the export."""
-    days = _day(first), _day(last)
-    return export_log(session.context, session.person, format, *days, with_notes=bool(with_notes))
+    """Stream the decision log; a form, since the audit log records the export.
+
+    Notes are for leads and admins.
+    """
+    person, engine = session.person, session.engine
+    if problem := _hides_log(person):
+        raise HTTPException(403, problem)
+    if with_notes and not person.reads_notes:
+        raise HTTPException(403, "notes are for leads and admins; leave them out")
+    start, end, notes = _day(first), _day(last), bool(with_notes)
+    parts = export(engine, format, first=start, last=end, with_notes=notes)
+    with engine.begin() as connection:
+        record_event(
+            connection,
+            "export",
+            actor_id=person.id,
+            format=format,
+            first=None if start is None else str(start),
+            last=None if end is None else str(end),
+            with_notes=notes,
+        )
+    name = "-".join(["decisions", *(str(day) for day in (start, end) if day)])
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
+    return StreamingResponse(parts, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
 def _day(typed: str) -> dt.date | None:

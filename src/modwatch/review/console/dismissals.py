@@ -1,128 +1,24 @@
 """Dismiss many waiting items at once, without decisions, and restore them."""
 
-import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, BackgroundTasks, Form, HTTPException, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from sqlalchemy import select
 
 from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.console.decision_choices import reasons_of
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.render import Page, render
-from modwatch.review.console.request_context import (
-    ContextDep,
-    LeadDep,
-    LeadForm,
-    LeadSession,
-    Session,
-)
-from modwatch.review.console.schemas import (
-    FormFields,
-    FormId,
-    FormText,
-    RecordId,
-    RecordSchema,
-    RequestSchema,
-    error_responses,
-    problem_of,
-)
+from modwatch.review.console.request_context import LeadForm, LeadSession, Session
+from modwatch.review.console.schemas import FormFields, FormId, FormText, RecordId, problem_of
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import check_reason
 from modwatch.review.queue import dismissal
 from modwatch.review.queue.dismissal import CRITERIA, Criteria, Dismissal
 from modwatch.review.tables import lane
-
-api = APIRouter(
-    prefix="/api/v1/lead/closings", tags=["lead"], responses=error_responses(401, 403, 503)
-)
-
-_Word = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-class MatchingSchema(BaseModel):
-    """Number of items that match now."""
-
-    matching: int
-
-
-class ClosingRequest(RequestSchema):
-    """A dismissal; a conflict if the number of matching items has changed since the count."""
-
-    criteria: Criteria
-    reason: _Word = Field(description="One of the policy's reasons for the action `close`.")
-    expected: Annotated[int, Field(ge=1, le=2**63 - 1, description="As returned by the count.")]
-
-
-class ClosingSchema(RecordSchema):
-    """Progress of a dismissal."""
-
-    id: int
-    criteria: Criteria
-    reason: str
-    matched: int
-    closed: int
-    state: str = Field(description="closing, closed, bringing back or brought back")
-    started_at: dt.datetime
-    finished_at: dt.datetime | None
-    cancelled_at: dt.datetime | None
-
-
-@api.post("/count", responses=error_responses(413, 422))
-def count_matching(request: Criteria, context: ContextDep, person: LeadDep) -> MatchingSchema:
-    """Return how many items match; nothing changes."""
-    check_queue_access(person, request)
-    return MatchingSchema(matching=dismissal.matching(context.engine, request))
-
-
-@api.get("", response_model=list[ClosingSchema])
-def read_closings(context: ContextDep, person: LeadDep) -> list[Dismissal]:
-    """Return the latest dismissals in this lead's queues, newest first."""
-    every, mine = dismissal.latest(context.engine), person.queues
-    return [one for one in every if mine is None or one.criteria.queue in mine]
-
-
-@api.post("", status_code=202, responses=error_responses(409, 413, 422))
-def start_closing(
-    request: ClosingRequest, context: ContextDep, person: LeadDep, after: BackgroundTasks
-) -> ClosingSchema:
-    """Dismiss the matching items in the background; follow the progress by the id."""
-    criteria = request.criteria
-    check_queue_access(person, criteria)
-    check_reason(context.options.policy, "close", request.reason)
-    started = dismissal.start(context.engine, person.id, criteria, request.reason, request.expected)
-    after.add_task(dismissal.resume, context.engine, started.id)
-    return ClosingSchema.model_validate(started)
-
-
-@api.get("/{closing_id}", responses=error_responses(404, 422))
-def read_closing(closing_id: RecordId, context: ContextDep, person: LeadDep) -> ClosingSchema:
-    """Return the progress of a dismissal."""
-    return ClosingSchema.model_validate(dismissal_of(context, person, closing_id))
-
-
-@api.post("/{closing_id}/resume", status_code=202, responses=error_responses(404, 422))
-def resume_closing(
-    closing_id: RecordId, context: ContextDep, person: LeadDep, after: BackgroundTasks
-) -> ClosingSchema:
-    """Resume a dismissal whose process died; idempotent."""
-    closing = dismissal_of(context, person, closing_id)
-    after.add_task(dismissal.resume, context.engine, closing_id)
-    return ClosingSchema.model_validate(closing)
-
-
-@api.post("/{closing_id}/cancel", status_code=202, responses=error_responses(404, 422))
-def cancel_closing(
-    closing_id: RecordId, context: ContextDep, person: LeadDep, after: BackgroundTasks
-) -> ClosingSchema:
-    """Cancel a running or finished dismissal: all its items return to the queue."""
-    dismissal_of(context, person, closing_id)
-    closing = dismissal.stop(context.engine, person.id, closing_id)
-    after.add_task(dismissal.resume, context.engine, closing_id)
-    return ClosingSchema.model_validate(closing)
 
 
 def check_queue_access(person: Moderator, criteria: Criteria) -> None:
@@ -131,10 +27,10 @@ def check_queue_access(person: Moderator, criteria: Criteria) -> None:
         raise HTTPException(403, "choose one of your own queues")
 
 
-def dismissal_of(context: ContextDep, person: Moderator, closing_id: int) -> Dismissal:
+def dismissal_of(session: Session, closing_id: int) -> Dismissal:
     """Return a dismissal in this lead's queues; 403 for one in others."""
-    closing = dismissal.progress(context.engine, closing_id)
-    check_queue_access(person, closing.criteria)
+    closing = dismissal.progress(session.engine, closing_id)
+    check_queue_access(session.person, closing.criteria)
     return closing
 
 
@@ -211,13 +107,15 @@ def start(
     """Dismiss the matching items unless their number has changed, and show the progress."""
     try:
         asked = CRITERIA.validate_json(criteria)
-        closing = ClosingRequest(criteria=asked, reason=why, expected=expected)
     except ValidationError as exc:
         raise QueueError(problem_of(exc)) from None
+    check_queue_access(session.person, asked)
+    check_reason(session.policy, "close", why)
     try:
-        started = start_closing(closing, session.context, session.person, after)
+        started = dismissal.start(session.engine, session.person.id, asked, why, expected)
     except LeaseConflictError as exc:
         return _confirmation(session, {}, asked, str(exc), 409)
+    after.add_task(dismissal.resume, session.engine, started.id)
     return RedirectResponse(f"./close/{started.id}", 303)
 
 
@@ -225,7 +123,7 @@ def start(
 def follow(closing_id: RecordId, session: LeadSession) -> Response:
     """Return the progress of a dismissal."""
     page = DismissalPage(
-        dismissal=dismissal_of(session.context, session.person, closing_id),
+        dismissal=dismissal_of(session, closing_id),
         why=reasons_of(session.policy, "close", session.locale),
     )
     return render(page, session)
@@ -233,15 +131,18 @@ def follow(closing_id: RecordId, session: LeadSession) -> Response:
 
 @pages.post("/lead/close/{closing_id}/resume")
 def resume(closing_id: RecordId, session: LeadForm, after: BackgroundTasks) -> Response:
-    """Resume a dismissal whose process died."""
-    resume_closing(closing_id, session.context, session.person, after)
+    """Resume a dismissal whose process died; idempotent."""
+    dismissal_of(session, closing_id)
+    after.add_task(dismissal.resume, session.engine, closing_id)
     return RedirectResponse(f"../{closing_id}", 303)
 
 
 @pages.post("/lead/close/{closing_id}/cancel")
 def cancel(closing_id: RecordId, session: LeadForm, after: BackgroundTasks) -> Response:
-    """Cancel a dismissal, and restore its items."""
-    cancel_closing(closing_id, session.context, session.person, after)
+    """Cancel a running or finished dismissal: all its items return to the queue."""
+    dismissal_of(session, closing_id)
+    dismissal.stop(session.engine, session.person.id, closing_id)
+    after.add_task(dismissal.resume, session.engine, closing_id)
     return RedirectResponse(f"../{closing_id}", 303)
 
 
@@ -261,7 +162,8 @@ def _confirmation(
     problem: str | None = None,
     status: int | None = None,
 ) -> Response:
-    matching = count_matching(asked, session.context, session.person).matching
+    check_queue_access(session.person, asked)
+    matching = dismissal.matching(session.engine, asked)
     criteria = CRITERIA.dump_json(asked, exclude_none=True).decode()
     page = _page(session, form)
     page = replace(page, problem=problem, matching=matching, criteria=criteria)
@@ -270,12 +172,13 @@ def _confirmation(
 
 def _page(session: Session, form: dict[str, str]) -> DismissalsPage:
     queues, reasons = lanes_of(session)
+    every, mine = dismissal.latest(session.engine), session.person.queues
     return DismissalsPage(
         form={name: form.get(name, "") for name in (*FIELDS, "comment_ids")},
         queues=queues,
         reasons=reasons,
         why=reasons_of(session.policy, "close", session.locale),
-        dismissals=read_closings(session.context, session.person),
+        dismissals=[one for one in every if mine is None or one.criteria.queue in mine],
     )
 
 

@@ -8,15 +8,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, Field
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import database, workload
 from modwatch.review.console.decision_choices import codes_of, titles_of
 from modwatch.review.console.render import Page, render
 from modwatch.review.console.request_context import (
-    ContextDep,
-    LeadDep,
     LeadForm,
     LeadSession,
     Session,
@@ -32,8 +29,6 @@ from modwatch.review.console.schemas import (
     FormLabel,
     FormNote,
     OptionalId,
-    RequestSchema,
-    error_responses,
     new_key,
 )
 from modwatch.review.queue import leases
@@ -42,53 +37,6 @@ from modwatch.review.queue.items import Lease
 from modwatch.review.queue.lanes import Lanes
 from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import Escalation, Holding, LaneWork
-
-api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
-
-
-class ReleaseRequest(RequestSchema):
-    """Whose leases to end: all of them, or that of one item."""
-
-    moderator_id: Annotated[int, Field(ge=1, le=2**63 - 1)]
-    item_id: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
-
-
-class ReleasedSchema(BaseModel):
-    """Number of released items."""
-
-    released: int
-
-
-@api.get("/lanes")
-def read_lanes(context: ContextDep, person: LeadDep) -> list[LaneWork]:
-    """Return items and their ages by queue and reason."""
-    return workload.work_left(context.engine, queues=person.queues, viewer=person.id)
-
-
-@api.get("/holdings")
-def read_holdings(context: ContextDep, person: LeadDep) -> list[Holding]:
-    """Return the current leases: who, since when, until when."""
-    return workload.holders(context.engine, queues=person.queues)
-
-
-@api.post("/releases", responses=error_responses(413, 422))
-def release(request: ReleaseRequest, context: ContextDep, person: LeadDep) -> ReleasedSchema:
-    """Release items that a moderator has leased, without a decision."""
-    released = workload.release_all(
-        context.engine,
-        request.moderator_id,
-        actor_id=person.id,
-        item_id=request.item_id,
-        queues=person.queues,
-    )
-    return ReleasedSchema(released=released)
-
-
-@api.get("/escalations")
-def read_escalations(context: ContextDep, person: LeadDep) -> list[Escalation]:
-    """Return items for a lead to adjudicate; `POST /leases` with `escalated` leases the next."""
-    return workload.escalations(context.engine, queues=person.queues, viewer=person.id)
-
 
 pages = APIRouter(include_in_schema=False)
 
@@ -135,12 +83,12 @@ def show_queues(session: LeadSession) -> Response:
 
 
 @pages.post("/lead/release")
-def release_from_page(
-    session: LeadForm, moderator_id: FormId, item_id: OptionalId = None
-) -> Response:
-    """Release items that a moderator has leased, without a decision."""
-    request = ReleaseRequest(moderator_id=moderator_id, item_id=item_id)
-    release(request, session.context, session.person)
+def release(session: LeadForm, moderator_id: FormId, item_id: OptionalId = None) -> Response:
+    """Release items that a moderator has leased, all or one, without a decision."""
+    person, queues = session.person, session.person.queues
+    workload.release_all(
+        session.engine, moderator_id, actor_id=person.id, item_id=item_id, queues=queues
+    )
     return RedirectResponse("../lead?notice=released", 303)
 
 

@@ -4,7 +4,7 @@ Programs send a bearer token. Pages send the session cookie; a request that chan
 sends the CSRF token, in the header `X-Modwatch-CSRF` or in the form field `csrf`.
 
     # API: bearer token, or cookie and header.
-    LeadDep = Annotated[Moderator, Depends(require("lead"))]
+    ReviewerDep = Annotated[Moderator, Depends(require("review"))]
     # Pages: cookie; without one, a redirect to the sign-in page. Forms also check the field `csrf`.
     LeadSession = Annotated[Session, Depends(page_session("lead"))]
     LeadForm = Annotated[Session, Depends(form_session("lead"))]
@@ -157,11 +157,11 @@ def _person(
 PersonDep = Annotated[Moderator, Depends(_person)]
 
 
-def require(scope: str, *others: str) -> Callable[..., Moderator]:
-    """Return the dependency of an API endpoint that needs one of the scopes; without it, 403."""
+def require(scope: str) -> Callable[..., Moderator]:
+    """Return the dependency of an API endpoint that needs `scope`; without it, 403."""
 
     def allowed(person: PersonDep) -> Moderator:
-        check_scopes(person, scope, *others)
+        check_scopes(person, scope)
         return person
 
     return allowed
@@ -176,7 +176,6 @@ def check_scopes(person: Moderator, *scopes: str) -> None:
 
 
 ReviewerDep = Annotated[Moderator, Depends(require("review"))]
-LeadDep = Annotated[Moderator, Depends(require("lead"))]
 
 
 def page_session(scope: str, *others: str) -> Callable[..., Session]:

@@ -1,21 +1,21 @@
-"""Lease, decide, undo and correct items; state of the queue, and the policy."""
+"""Lease, decide, undo and correct items."""
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Response
+from fastapi import APIRouter, Body, Header, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from modwatch.common.errors import LeaseConflictError, TooManyLeasesError
+from modwatch.common.errors import TooManyLeasesError
 from modwatch.review.console.preferences import MANDATORY_REASONS, preferences_of
 from modwatch.review.console.request_context import (
     Context,
     ContextDep,
     ReviewerDep,
+    Session,
     check_scopes,
-    require,
 )
 from modwatch.review.console.schemas import (
     Code,
@@ -30,9 +30,8 @@ from modwatch.review.console.schemas import (
 from modwatch.review.log.decision_log import Decision
 from modwatch.review.people.accounts import Moderator
 from modwatch.review.policy.tree import check, check_reason
-from modwatch.review.queue import deciding, leases, metrics
+from modwatch.review.queue import deciding, leases
 from modwatch.review.queue.items import Lease, Opinion
-from modwatch.review.queue.metrics import QueueAges
 
 
 class ItemSchema(RecordSchema):
@@ -60,11 +59,8 @@ class LeaseSchema(RecordSchema):
 
 
 class LeaseRequest(RequestSchema):
-    """Which items to lease; without a body, the next item."""
+    """Which item to lease; without a body, the next one."""
 
-    count: Annotated[int | None, Field(ge=1, le=3)] = Field(
-        None, description="Maximum number of leases; if given, the response is a list."
-    )
     escalated: bool = Field(False, description="Lease an escalated item; for leads.")
 
 
@@ -94,7 +90,7 @@ class DecisionRequest(RequestSchema):
     policy_code: Code = None
     reason: Annotated[
         str | None,
-        Field(max_length=60, description="Why it is skipped or escalated; see `GET /policy`."),
+        Field(max_length=60, description="Of the policy: why it is skipped or escalated."),
     ] = None
     note: Note = None
     version: Annotated[
@@ -119,16 +115,6 @@ class DecisionRequest(RequestSchema):
         return self
 
 
-class CorrectionRequest(RequestSchema):
-    """A new label for a decided item."""
-
-    label: Literal[0, 1]
-    version: Annotated[int, Field(ge=1, le=2**31 - 1, description="Of the item as read.")]
-    reason: Annotated[str, Field(min_length=1, max_length=60)]
-    policy_code: Code = None
-    note: Note = None
-
-
 class DecisionSchema(RecordSchema):
     """A decision in the log."""
 
@@ -144,81 +130,39 @@ class DecisionSchema(RecordSchema):
     decided_at: datetime
 
 
-class CountsSchema(RecordSchema):
-    """Number of items by state; each item has one."""
-
-    waiting: int
-    leased: int
-    decided: int
-    withdrawn: int
-
-
-class QueueSchema(BaseModel):
-    """Counts and ages of the queue."""
-
-    counts: CountsSchema
-    ages: QueueAges
-
-
 api = APIRouter(prefix="/api/v1", tags=["queue"], responses=error_responses(401, 403, 503))
-
-LeaseToken = Annotated[
-    str, Header(alias="X-Lease-Token", min_length=1, max_length=200, description="Of the lease.")
-]
 
 
 @api.post(
     "/leases",
     status_code=201,
-    response_model=LeaseSchema | list[LeaseSchema],
+    response_model=LeaseSchema,
     responses={204: {"description": "No items are available."}, **error_responses(413, 422, 429)},
 )
 def lease_next(
     context: ContextDep, person: ReviewerDep, request: Annotated[LeaseRequest | None, Body()] = None
-) -> Response | Lease | list[Lease]:
-    """Lease the next item, or several with `count`.
+) -> Response | Lease:
+    """Lease the next item.
 
-    The lease's token is returned only here; deciding, extending and releasing require it.
+    The lease's token is returned only here; deciding and extending require it.
     """
     request = request or LeaseRequest()
     if request.escalated:
         check_scopes(person, "lead")
-    leased = lease_for(context, person, request.count or 1, escalated=request.escalated)
-    if not leased:
-        return Response(status_code=204)
-    return leased[0] if request.count is None else leased
-
-
-@api.get(
-    "/items/{item_id}/lease", response_model=LeaseSchema, responses=error_responses(404, 409, 422)
-)
-def resume_lease(
-    item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
-) -> Lease:
-    """Return the lease if it is still valid."""
-    lease = leases.resume(context.engine, person.id, item_id, lease_token)
-    if lease is None:
-        raise LeaseConflictError(
-            f"the lease of item {item_id} has expired or is not yours; lease the next item"
-        )
-    return lease
+    leased = lease_for(context, person, 1, escalated=request.escalated)
+    return leased[0] if leased else Response(status_code=204)
 
 
 @api.put("/items/{item_id}/lease", responses=error_responses(404, 409, 422))
 def extend_lease(
-    item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
+    item_id: RecordId,
+    context: ContextDep,
+    person: ReviewerDep,
+    lease_token: Annotated[str, Header(alias="X-Lease-Token", min_length=1, max_length=200)],
 ) -> ExpirySchema:
     """Extend the lease (heartbeat), up to an hour after the claim."""
     until = leases.extend(context.engine, person.id, item_id, lease_token)
     return ExpirySchema(expires_at=until)
-
-
-@api.delete("/items/{item_id}/lease", status_code=204, responses=error_responses(422))
-def release_lease(
-    item_id: RecordId, context: ContextDep, person: ReviewerDep, lease_token: LeaseToken
-) -> None:
-    """Release the item without a decision; a no-op for an invalid lease."""
-    leases.release(context.engine, person.id, item_id, lease_token)
 
 
 @api.post(
@@ -257,56 +201,17 @@ def decide_item(
     )
 
 
-@api.post(
-    "/decisions/{decision_id}/undo",
-    status_code=201,
-    response_model=LeaseSchema,
-    responses=error_responses(404, 409, 422, 429),
-)
-def undo_decision(
-    decision_id: RecordId, idempotency_key: IdempotencyKey, context: ContextDep, person: ReviewerDep
-) -> Lease:
-    """Undo your own recent label or escalation, and lease the item again."""
+def undo_decision(context: Context, person: Moderator, decision_id: int, key: str) -> Lease:
+    """Undo a person's own recent label or escalation, and lease them the item again."""
     take = partial(
         deciding.undo,
         context.engine,
         moderator_id=person.id,
         decision_id=decision_id,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
     )
-    with context.hourly_limit.turn(person.id, "undo", idempotency_key):
+    with context.hourly_limit.turn(person.id, "undo", key):
         return context.lease_limit.within(person.id, take)
-
-
-@api.post(
-    "/items/{item_id}/corrections",
-    status_code=201,
-    response_model=DecisionSchema,
-    responses=error_responses(404, 409, 413, 422),
-)
-def correct_item(
-    item_id: RecordId,
-    request: CorrectionRequest,
-    idempotency_key: IdempotencyKey,
-    context: ContextDep,
-    person: ReviewerDep,
-) -> Decision:
-    """Replace the current label: your own, or as a lead anyone's."""
-    anyones = person.may("lead")
-    return correct(context, person, item_id, request, idempotency_key, others_too=anyones)
-
-
-@api.get("/queue", responses=error_responses(422), dependencies=[Depends(require("queue:read"))])
-def read_queue(context: ContextDep, day: date | None = None) -> QueueSchema:
-    """Return the number of items by state, of one day or of all, and their ages."""
-    engine = context.engine
-    return QueueSchema(counts=metrics.counts(engine, day), ages=metrics.queue_ages(engine))
-
-
-@api.get("/policy", dependencies=[Depends(require("review", "decisions:read"))])
-def read_policy(context: ContextDep) -> dict[str, Any]:
-    """Return the policy: version, codes, and the reasons for each action."""
-    return {**context.options.policy.content, "digest": context.options.policy.digest}
 
 
 def lease_for(
@@ -336,26 +241,37 @@ def lease_for(
 
 
 def correct(
-    context: Context,
-    person: Moderator,
+    session: Session,
     item_id: int,
-    request: CorrectionRequest,
-    key: str,
     *,
+    key: str,
+    label: int,
+    version: int,
+    reason: str,
+    policy_code: str | None = None,
+    note: str | None = None,
     others_too: bool = False,
-) -> Decision:
-    """Return the correction; raise `QueueError` for a code or reason that the policy lacks."""
-    _check_code(context, request.label, request.policy_code)
-    check_reason(context.options.policy, "correct", request.reason)
-    return deciding.correct(
-        context.engine,
-        moderator_id=person.id,
+) -> None:
+    """Replace the current label of a decided item, read at `version`.
+
+    Only one's own, unless `others_too`. Raises `QueueError` for a code or reason that the policy
+    lacks.
+    """
+    _check_code(session.context, label, policy_code)
+    check_reason(session.policy, "correct", reason)
+    deciding.correct(
+        session.engine,
+        moderator_id=session.person.id,
         item_id=item_id,
         idempotency_key=key,
         others_too=others_too,
-        queues=person.queues,
-        policy_version=context.options.policy.version,
-        **request.model_dump(),
+        queues=session.person.queues,
+        policy_version=session.policy.version,
+        label=label,
+        version=version,
+        reason=reason,
+        policy_code=policy_code,
+        note=note,
     )
 
 

@@ -276,7 +276,7 @@ def undo_decision(
     """Undo a decision, and show its item again."""
     try:
         key = f"undo-{decision_id}"
-        lease = review.undo_decision(decision_id, key, session.context, session.person)
+        lease = review.undo_decision(session.context, session.person, decision_id, key)
     except (LeaseConflictError, ItemNotFoundError):
         if fragment:
             raise

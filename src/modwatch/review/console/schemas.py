@@ -1,10 +1,9 @@
 """Types that several endpoints share: fields of requests and forms, and error responses."""
 
-import datetime as dt
 import secrets
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Form, Header, Path, Query, Request
+from fastapi import Depends, Form, Header, Path, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from modwatch.common.errors import QueueError
@@ -13,7 +12,7 @@ from modwatch.review.queue.deciding import LONGEST_NOTE
 #: Long enough for every token and key.
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Note = Annotated[str | None, Field(max_length=LONGEST_NOTE)]
-Code = Annotated[str | None, Field(max_length=60, description="Of the policy; see `GET /policy`.")]
+Code = Annotated[str | None, Field(max_length=60, description="Of the policy.")]
 
 
 class ErrorContent(BaseModel):
@@ -72,7 +71,6 @@ class RequestSchema(BaseModel):
 
 
 RecordId = Annotated[int, Path(ge=1, le=2**63 - 1)]
-QueryDay = Annotated[dt.date, Query(description="UTC, inclusive.")]
 
 IdempotencyKey = Annotated[
     str,

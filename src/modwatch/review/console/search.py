@@ -12,15 +12,8 @@ from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review import search
 from modwatch.review.console.decision_choices import codes_of, reasons_of, titles_of
 from modwatch.review.console.render import Page, render
-from modwatch.review.console.request_context import (
-    ContextDep,
-    LeadForm,
-    Session,
-    form_session,
-    page_session,
-    require,
-)
-from modwatch.review.console.review import CorrectionRequest, correct
+from modwatch.review.console.request_context import LeadForm, Session, form_session, page_session
+from modwatch.review.console.review import correct
 from modwatch.review.console.schemas import (
     FormCode,
     FormFields,
@@ -29,39 +22,13 @@ from modwatch.review.console.schemas import (
     FormNote,
     FormVersion,
     RecordId,
-    error_responses,
     new_key,
     problem_of,
 )
 from modwatch.review.people.accounts import ROLE_SCOPES, Moderator
 from modwatch.review.queue.deciding import LONGEST_NOTE
-from modwatch.review.search import (
-    OWN_DAYS,
-    Found,
-    FoundItem,
-    History,
-    SearchQuery,
-    Viewer,
-)
+from modwatch.review.search import OWN_DAYS, Found, FoundItem, History, SearchQuery, Viewer
 from modwatch.review.tables import ACTIONABLE_KINDS, STATUSES
-
-api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
-SearcherDep = Annotated[Moderator, Depends(require("decisions:read", "review"))]
-
-
-@api.post("/items/search", responses=error_responses(413, 422))
-def find_items(query: SearchQuery, context: ContextDep, person: SearcherDep) -> Found:
-    """Return matching items; moderators find items that they decided in the last 14 days.
-
-    The query is in the body, since search terms must not appear in URLs.
-    """
-    return search.find(context.engine, query, viewer_of(person))
-
-
-@api.get("/items/{item_id}/history", responses=error_responses(404, 422))
-def read_history(item_id: RecordId, context: ContextDep, person: SearcherDep) -> History:
-    """Return everything that happened to the comment of an item."""
-    return search.history(context.engine, viewer_of(person), item_id=item_id)
 
 
 def viewer_of(person: Moderator) -> Viewer:
@@ -85,7 +52,7 @@ def viewer_of(person: Moderator) -> Viewer:
 pages = APIRouter(include_in_schema=False)
 SearchSession = Annotated[Session, Depends(page_session("decisions:read", "review"))]
 SearchForm = Annotated[Session, Depends(form_session("decisions:read", "review"))]
-_TERMS = tuple(SearchQuery.__dataclass_fields__.keys() - {"limit", "cursor"})
+_TERMS = tuple(SearchQuery.__dataclass_fields__.keys() - {"cursor"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,19 +167,22 @@ def correct_label(
     viewer = viewer_of(session.person)
     search.history(session.engine, viewer, item_id=item_id)  # 404 for items of other queues
     try:
-        request = CorrectionRequest(
+        correct(
+            session,
+            item_id,
+            key=key,
             label=label,
             version=version,
             reason=reason,
             policy_code=policy_code or None,
             note=note.strip() or None,
+            others_too=True,
         )
-        correct(session.context, session.person, item_id, request, key, others_too=True)
     except LeaseConflictError as exc:
         page = replace(_item_page(session, item_id), problem=str(exc), seen=seen)
         return render(page, session, 409)
-    except (QueueError, ValidationError) as exc:
-        return render(replace(_item_page(session, item_id), problem=problem_of(exc)), session)
+    except QueueError as exc:
+        return render(replace(_item_page(session, item_id), problem=str(exc)), session)
     return RedirectResponse(f"../{item_id}?notice=corrected", 303)
 
 

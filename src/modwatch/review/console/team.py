@@ -5,15 +5,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from modwatch.common.errors import QueueError
 from modwatch.review import database, workload
 from modwatch.review.console.decision_choices import titles_of
 from modwatch.review.console.dismissals import lanes_of
 from modwatch.review.console.render import Page, render
-from modwatch.review.console.request_context import ContextDep, LeadDep, LeadSession
-from modwatch.review.console.schemas import QueryDay, error_responses
+from modwatch.review.console.request_context import LeadSession
 from modwatch.review.quality_control.agreement import AgreementReport, agreement_report
 from modwatch.review.quality_control.blindness import last_recognised
 from modwatch.review.quality_control.error_rates import (
@@ -31,8 +30,6 @@ from modwatch.review.workload import Grain, Throughput
 from modwatch.statistics.agreement import MINIMUM_PAIRS
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 
-api = APIRouter(prefix="/api/v1/lead", tags=["lead"], responses=error_responses(401, 403, 503))
-
 #: Longest period of one request, in days.
 MOST_DAYS = 92
 
@@ -40,50 +37,14 @@ MOST_DAYS = 92
 _FIRST_DAY, _LAST_DAY = dt.date(2000, 1, 1), dt.date(2200, 1, 1)
 
 
-def period(first: QueryDay, last: QueryDay) -> tuple[dt.date, dt.date]:
-    """Return both days. Raises `QueueError` unless they are in order and at most 92 days apart."""
+def check_period(first: dt.date, last: dt.date) -> None:
+    """Raise `QueueError` unless the days are in order, at most 92, and of this time."""
     in_order = _FIRST_DAY <= first <= last <= _LAST_DAY
     if not in_order or last - first >= dt.timedelta(days=MOST_DAYS):
         raise QueueError(
             f"The period from {first} to {last} is invalid: the days must be in order, at most "
             f"{MOST_DAYS}, and between {_FIRST_DAY} and {_LAST_DAY}."
         )
-    return first, last
-
-
-PeriodDep = Annotated[tuple[dt.date, dt.date], Depends(period)]
-
-
-@api.get("/throughput", responses=error_responses(422))
-def read_throughput(
-    context: ContextDep, person: LeadDep, period: PeriodDep, grain: Grain = "day"
-) -> list[Throughput]:
-    """Return decisions by person and hour or day, of at most 92 days."""
-    return workload.throughput(context.engine, *period, grain=grain, queues=person.queues)
-
-
-@api.get("/agreement", responses=error_responses(422))
-def read_agreement(context: ContextDep, person: LeadDep, period: PeriodDep) -> AgreementReport:
-    """Return the agreement of moderators, each estimate with n and a 95 % interval."""
-    return agreement_report(context.engine, *period, queues=person.queues, lag=UNDO_WITHIN)
-
-
-@api.get("/error-rates", responses=error_responses(422))
-def read_error_rates(context: ContextDep, person: LeadDep, period: PeriodDep) -> ErrorRateReport:
-    """Return the error rates of one label by queue, reason and week of the comments."""
-    return error_rate_report(context.engine, *period, queues=person.queues, lag=UNDO_WITHIN)
-
-
-@api.get("/overturned", responses=error_responses(422))
-def read_overturned(
-    context: ContextDep,
-    person: LeadDep,
-    period: PeriodDep,
-    queue: Annotated[str | None, Query(max_length=200)] = None,
-) -> OverturnedLabels:
-    """Return the latest fifty labels that most confirmations contradict, without names."""
-    queues = within(person.queues, queue)
-    return overturned_labels(context.engine, person.id, *period, queues=queues)
 
 
 def within(allowed: Collection[str] | None, queue: str | None) -> Collection[str] | None:
@@ -133,7 +94,7 @@ def show_team(
     engine, queues = session.engine, session.person.queues
     rows, quality, problem = [], None, None
     try:
-        period(first, last)
+        check_period(first, last)
         rows = workload.throughput(engine, first, last, grain=grain, queues=queues)
         quality = agreement_report(
             engine, min(first, last - _FOUR_WEEKS), last, queues=queues, lag=UNDO_WITHIN
@@ -194,11 +155,11 @@ def show_error_rates(
     """
     engine, queues = session.engine, session.person.queues
     last = last or newest_labelled_day(engine, queues) or database.now(engine).date()
-    first = first or last - dt.timedelta(days=last.weekday(), weeks=7)
+    first = first or max(last, _FIRST_DAY) - dt.timedelta(days=last.weekday(), weeks=7)
     report, problem = None, None
     overturned = OverturnedLabels(labels=(), more=False)
     try:
-        period(first, last)
+        check_period(first, last)
         report = error_rate_report(engine, first, last, queues=queues, lag=UNDO_WITHIN)
         wanted = within(queues, queue or None)
         overturned = overturned_labels(engine, session.person.id, first, last, queues=wanted)

@@ -64,26 +64,20 @@ _TASKS = text(
     ) AS labels
     FROM review_item i
     WHERE i.kind = ANY (:kinds) AND i.status NOT IN ('withdrawn', 'closed')
-        AND i.dt >= COALESCE(CAST(:first AS date), '-infinity')
-        AND i.dt <= COALESCE(CAST(:last AS date), 'infinity')
     ORDER BY i.id
     """
 )
 
 
 def export_tasks(
-    engine: Engine,
-    *,
-    first: dt.date | None = None,
-    last: dt.date | None = None,
-    kinds: Collection[str] = ("review", "imported"),
+    engine: Engine, *, kinds: Collection[str] = ("review", "imported")
 ) -> Iterator[bytes]:
-    """Yield the items of the days `first` to `last`, both included, as one JSON list of tasks.
+    """Yield the items of `kinds` as one JSON list of tasks.
 
     Each task has its current labels, by moderator id. Contains texts, so callers must allow this to
     leads only. Constant memory, one consistent snapshot.
     """
-    values = {"first": first, "last": last, "kinds": list(kinds)}
+    values = {"kinds": list(kinds)}
     before = b"[\n"
     with (
         engine.connect() as connection,

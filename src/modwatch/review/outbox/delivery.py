@@ -344,17 +344,15 @@ _DEAD = text(
     SELECT message_id, key, series, payload->>'event' AS event, attempts, last_problem, created_at,
         dead_at
     FROM outbox_delivery JOIN outbox_message ON id = message_id
-    WHERE channel = :channel AND topic = :topic AND dead_at IS NOT NULL AND message_id > :after
+    WHERE channel = :channel AND topic = :topic AND dead_at IS NOT NULL
     ORDER BY message_id LIMIT :most
     """
 )
 
 
-def dead_letters(
-    engine: Engine, channel: str, *, after: int = 0, limit: int = 100
-) -> list[DeadLetter]:
-    """Return the first `limit` dead letters of a channel after the message id `after`."""
-    values = {"channel": channel, "topic": TOPIC, "after": after, "most": limit}
+def dead_letters(engine: Engine, channel: str, *, limit: int = 100) -> list[DeadLetter]:
+    """Return the first `limit` dead letters of a channel."""
+    values = {"channel": channel, "topic": TOPIC, "most": limit}
     return [DeadLetter(**row) for row in at_once(engine, _DEAD, values)]
 
 

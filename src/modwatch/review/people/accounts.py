@@ -29,12 +29,12 @@ from modwatch.review.tables import ROLES, moderator, moderator_queue
 #: The scope of one's own settings, password, second factor and tokens.
 ACCOUNT = "account"
 
-_READ = {ACCOUNT, "queue:read", "decisions:read", "feed:read"}
+_READ = {ACCOUNT, "decisions:read", "feed:read"}
 
 #: Scopes of each role. A token may have fewer, never more.
 ROLE_SCOPES: Mapping[str, frozenset[str]] = {
-    # Whoever may be served items reads neither counts, which would show whether one's own label
-    # opened a confirmation, nor the feed, which would show that a comment to label was labelled.
+    # Whoever may be served items does not read the feed, which would show that a comment to label
+    # was labelled.
     "moderator": frozenset({ACCOUNT, "review"}),
     "lead": frozenset({ACCOUNT, "review", "lead", "decisions:read"}),
     "auditor": frozenset({*_READ, "audit"}),

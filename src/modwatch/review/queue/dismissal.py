@@ -73,14 +73,14 @@ class Criteria:
 
     queue: _Word | None = None
     #: Why they were queued: a review strategy | random_slice | imported
-    reason: Annotated[_Word | None, Field(description="Why they were sent.")] = None
+    reason: _Word | None = None
     language: _Word | None = None
     platform: _Word | None = None
     #: Days of the comments, both included.
     first_day: dt.date | None = None
     last_day: dt.date | None = None
-    #: Queued earlier than this time.
-    queued_before: Annotated[AwareDatetime | None, Field(description="With its time zone.")] = None
+    #: Queued earlier than this time, which has a time zone.
+    queued_before: AwareDatetime | None = None
     comment_ids: Annotated[tuple[_CommentId, ...], Field(max_length=MOST_IDS)] | None = None
 
     @property

@@ -109,16 +109,6 @@ class QueueCounts:
     closed: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueueAges:
-    """Ages of undecided items, leased or not, in seconds."""
-
-    items: int
-    #: None if there is no item.
-    median_seconds: float | None
-    oldest_seconds: float | None
-
-
 def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
     """Return the number of items of `day`, or of all days, by state."""
     held = case((leased, "leased"), else_=review_item.c.status)
@@ -132,17 +122,6 @@ def counts(engine: Engine, day: dt.date | None = None) -> QueueCounts:
     )
     items = {row["place"]: row["items"] for row in at_once(engine, statement)}
     return QueueCounts(**{field.name: items.get(field.name, 0) for field in fields(QueueCounts)})
-
-
-def queue_ages(engine: Engine) -> QueueAges:
-    """Return the ages of the undecided items; blocked items do not count."""
-    age = func.now() - review_item.c.queued_at
-    statement = select(
-        func.count().label("items"),
-        seconds(func.percentile_cont(0.5).within_group(age)).label("median_seconds"),
-        seconds(func.max(age)).label("oldest_seconds"),
-    ).where(undecided)
-    return QueueAges(**at_once(engine, statement)[0])
 
 
 def day_queue(engine: Engine, day: dt.date) -> Queue:

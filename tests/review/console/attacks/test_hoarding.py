@@ -28,7 +28,7 @@ def test_twenty_clients_with_one_token_hold_no_more_than_one(engine, ann, ben, f
 
     def hoard(_: int) -> list[int]:
         with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
-            return [client.post("/api/v1/leases", json={"count": 3}).status_code for _ in range(10)]
+            return [client.post("/api/v1/leases").status_code for _ in range(10)]
 
     with serving(engine) as url, ThreadPoolExecutor(20) as pool:
         answers = [status for item in pool.map(hoard, range(20)) for status in item]
@@ -85,22 +85,19 @@ def test_neither_undoing_nor_leasing_again_goes_beyond_it(engine, ann, fill):
         kept, decisions = [], []
         for number in range(8):
             lease = client.post("/api/v1/leases", headers=bearer).json()
-            path = f"/api/v1/items/{lease['item']['id']}"
+            item_id = lease["item"]["id"]
             if number % 2:
-                kept.append((lease["item"]["id"], lease["token"]))
-                client.delete(f"{path}/lease", headers={**bearer, "X-Lease-Token": lease["token"]})
+                kept.append((item_id, lease["token"]))
+                leases.release(engine, ann.id, *kept[-1])
                 continue
             decided = client.post(
-                f"{path}/decisions",
+                f"/api/v1/items/{item_id}/decisions",
                 json={"lease_token": lease["token"], "label": 0},
                 headers={**bearer, "Idempotency-Key": f"d{number}"},
             )
             decisions.append(decided.json()["id"])
         for decision_id in decisions:
-            client.post(
-                f"/api/v1/decisions/{decision_id}/undo",
-                headers={**bearer, "Idempotency-Key": f"u{decision_id}"},
-            )
+            tab.undo(decision_id)
         for item_id, token in kept:
             held = [{"item_id": item_id, "lease_token": token}]
             assert tab.post("/next", held=held, count=0).status_code in (200, 429)

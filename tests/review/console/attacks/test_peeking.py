@@ -14,40 +14,39 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from modwatch.review.people import access_tokens, accounts
-from modwatch.review.queue import intake, leases
+from modwatch.common.errors import ItemNotFoundError
+from modwatch.review import search
+from modwatch.review.console.request_context import csrf_of
+from modwatch.review.console.search import viewer_of
+from modwatch.review.people import access_tokens, accounts, sessions
+from modwatch.review.queue import dismissal, intake, leases
+from modwatch.review.queue.dismissal import Criteria
 from modwatch.review.queue.items import NewItem
+from modwatch.review.search import Found, SearchQuery, Viewer
 from modwatch.review.tables import STATUSES
 from modwatch.routing.confirmation_design import draw_confirmations
+from review.console.visiting import by_cookie
 from review.labelling import a_later_day, label_next
 
 
-@pytest.fixture
-def ask(client, engine, lea):
-    bearer = {"Authorization": f"Bearer {access_tokens.issue_token(engine, lea.id)}"}
-
-    def send(method: str, path: str, **body: object) -> Any:
-        json = {"json": body} if method == "POST" else {}
-        answer = client.request(method, f"/api/v1{path}", headers=bearer, **json)
-        assert answer.status_code in (200, 404), answer.text
-        return answer.json()
-
-    return send
-
-
-def everything(ask: Callable[..., Any], item_id: int, comment_id: str) -> list[Any]:
-    """Return all that a lead can read of a comment."""
+def everything(engine: Engine, viewer: Viewer, item_id: int, comment_id: str) -> list[Any]:
+    """Return all that a lead can read of a comment; an error stands for itself."""
     searches = [{}, *({"status": status} for status in STATUSES)]
+    with pytest.raises(ItemNotFoundError) as hidden:
+        search.history(engine, viewer, item_id)
     return [
-        ask("GET", f"/items/{item_id}/history"),
-        *(ask("POST", "/items/search", comment_id=comment_id, **more) for more in searches),
-        ask("POST", "/lead/closings/count", comment_ids=["no such comment"]),
+        str(hidden.value),
+        *(
+            search.find(engine, SearchQuery(comment_id=comment_id, **more), viewer)
+            for more in searches
+        ),
+        dismissal.matching(engine, Criteria(comment_ids=("no such comment",))),
     ]
 
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_an_ordinary_item_and_a_confirmation_look_alike(
-    engine, ask, lea, ann, ben,
+    engine, lea, ann, ben,
     new_item, day, number
 ):  # fmt: skip
     more = [{"kind": "confirmation", "round": value} for value in (2, 3)]
@@ -63,10 +62,12 @@ def test_an_ordinary_item_and_a_confirmation_look_alike(
             lease = leases.lease(engine, lea.id)
             assert lease is not None
             held[lease.item.comment_id] = lease
-        second, ordinary = (everything(ask, held[name].item.id, name) for name in ("both", "plain"))
+        second, ordinary = (
+            everything(engine, viewer_of(lea), held[name].item.id, name)
+            for name in ("both", "plain")
+        )
         assert second == ordinary
-        assert "item_not_found" in str(ordinary[0])
-        assert ordinary[1] == {"items": [], "cursor": None}
+        assert ordinary[1] == Found(items=(), cursor=None)
         for each in held.values():
             leases.release(engine, lea.id, each.item.id, each.token)
 
@@ -76,15 +77,16 @@ def test_a_token_of_fewer_scopes_does_not_show_more(engine, client, lea, new_ite
     intake.enqueue(engine, [new_item("held", prob=0.345), new_item("open", 2, prob=0.345)], day)
     assert leases.lease(engine, lea.id) is not None
     token = access_tokens.issue_token(engine, lea.id, scopes=["lead", "decisions:read"])
-    bearer = {"Authorization": f"Bearer {token}"}
+    session = sessions.open_session(engine, token)
+    headers = by_cookie(session)
+    form = {"csrf": csrf_of(session), "format": "csv"}
     for comment_id in ("held", "open"):
-        body = {"comment_id": comment_id}
-        found = client.post("/api/v1/items/search", json=body, headers=bearer)
-        assert found.json()["items"] == []
+        asked = form | {"comment_id": comment_id}
+        found = client.post("/search", data=asked, headers=headers)
+        assert "No results." in found.text
     for item_id in (1, 2):
-        answer = client.get(f"/api/v1/items/{item_id}/history", headers=bearer)
-        assert answer.status_code == 404
-    assert client.get("/api/v1/decisions/export", headers=bearer).status_code == 403
+        assert client.get(f"/items/{item_id}", headers=headers).status_code == 404
+    assert client.post("/records/export", data=form, headers=headers).status_code == 403
 
 
 #: Comments of a day.
