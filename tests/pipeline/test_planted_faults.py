@@ -8,7 +8,7 @@ the scheduler and its tasks.
 import csv
 import datetime
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from receivers import Webhook, webhook
 from installation import MONDAY, Installation
 from modwatch.common.errors import ModwatchError
 from modwatch.installation.resources import Resources, open_resources
+from modwatch.models.scoring.scorer import Predictions
 from modwatch.monitoring.incidents.actions import repair
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.pipeline import daily
@@ -172,7 +173,7 @@ def _name(error: BaseException) -> str:
 def platform(install, tmp_path, monkeypatch):
     with webhook() as server:
         home = install(
-            source={"kind": "files", "path": str(tmp_path / "incoming")},
+            source={"kind": "files", "path": str(tmp_path / "incoming"), "made_up": True},
             alert_webhook_url=server.url,
             alert_webhook_secret="s3cret",
         )
@@ -228,9 +229,10 @@ def test_faults_of_the_source_have_their_cause_and_a_repair(platform, monkeypatc
 
         def score(texts: Any) -> Any:
             made = scorer.score(texts)
-            return replace(made, prob=np.full_like(made.prob, 0.5))
+            return Predictions.of(np.full_like(made.prob, 0.5), made.further, cut=made.cut)
 
-        return SimpleNamespace(score=score, threshold=scorer.threshold, model_version=version)
+        facts = {"threshold": scorer.threshold, "columns": scorer.columns}
+        return SimpleNamespace(score=score, model_version=version, **facts)
 
     scorer_of = Resources.scorer
     with monkeypatch.context() as patched:
