@@ -91,7 +91,6 @@ class TestCombine:
         alone, made = one.weighted(), combine([one], [1.0], population=[900, 100])
         for name in ("rate", "variance", "weight", "unseen"):
             assert getattr(made, name) == pytest.approx(getattr(alone, name))
-        assert made.degrees_of_freedom == alone.degrees_of_freedom
 
     def test_three_stages_are_the_weighted_sum_of_their_estimates(self):
         first, second = stage([50, 40], [5, 4], [1, 2]), stage([45, 36], [5, 6], [0, 3])

@@ -129,11 +129,6 @@ class WeightedCounts:
         factor = (self.weight * self.labels) ** 2 * self.unseen / one_less
         return np.asarray((rate * (1 - rate)) @ factor)
 
-    @property
-    def degrees_of_freedom(self) -> int:
-        """Labels less cells, at least 1."""
-        return max(int(self.labels.sum()) - self.labels.size, 1)
-
 
 def combine(
     stages: Sequence[StratumCounts], shares: Sequence[float], *, population: ArrayLike
