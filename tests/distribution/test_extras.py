@@ -74,7 +74,7 @@ def test_without_extras_the_command_line_works(arguments):
     [
         ([], ["console"], "console"),
         ([], ["run", "ingest", "2026-01-05"], "pipeline"),
-        ([], ["audit", "list"], "pipeline"),
+        ([], ["audit", "status"], "pipeline"),
         ([], ["queue", "verify-log"], "console"),
         (["console"], ["serve"], "serving"),
         (["serving"], ["serve", "--replicas", "2"], "ray"),
