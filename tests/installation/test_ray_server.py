@@ -307,10 +307,17 @@ def every_replica_is_measured(client: httpx.Client, port: int) -> None:
         more = [after[name] - before.get(name, 0) for name in after]
         return len(more) == 2 and min(more) > 0 and sum(more) >= 120
 
+    def shown(page: str, name: str) -> bool:
+        return len(set(re.findall(rf'^ray_modwatch_{name}{{.*replica="(\w+)"', page, re.M))) == 2
+
+    def exported() -> bool:  # a replica reports its metrics one after another
+        page = httpx.get(f"http://127.0.0.1:{port}/metrics", verify=False).text
+        names = ("infer_seconds_bucket", "batch_texts_bucket", "waiting_texts", "subwords_total")
+        return all(shown(page, name) for name in names)
+
     until(counted, 30)
+    until(exported, 30)
     page = httpx.get(f"http://127.0.0.1:{port}/metrics", verify=False).text
-    for name in ("infer_seconds_bucket", "batch_texts_bucket", "waiting_texts", "subwords_total"):
-        assert len(set(re.findall(rf'^ray_modwatch_{name}{{.*replica="(\w+)"', page, re.M))) == 2
     assert re.search(r'^ray_modwatch_refused_requests_total{.*replica="\w+".*} [\d.]+$', page, re.M)
     assert "comment" not in "".join(re.findall("^ray_modwatch.*", page, re.M))
 
