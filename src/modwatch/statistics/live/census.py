@@ -163,5 +163,5 @@ def contradicted(row: Mapping[Any, Any], design: Mapping[Any, Any]) -> bool:
 
     Then the value is the design's, with an interval that holds more than the design's.
     """
-    ends = ((one["low"], one["high"]) for one in (row, design))
-    return bool(row["value"] == design["value"] and next(ends) != next(ends))
+    ends, own = ((one["low"], one["high"]) for one in (row, design))
+    return bool(row["value"] == design["value"] and ends != own)
