@@ -6,7 +6,7 @@ MkDocs calls the functions that begin with `on_`.
 import importlib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,13 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import click
 from mkdocs.exceptions import PluginError
+
+from modwatch.audits.dsa.findings import RULES
+from modwatch.review.policy.tree import load_policy
+from modwatch.settings.fields import variables
+from modwatch.settings.tables import in_one_line
+from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
+from modwatch.statistics.live.figures import FIGURES
 
 ROOT = Path(__file__).parents[1]
 #: Attributes whose address a browser loads with the page; links that people follow are no such.
@@ -41,9 +48,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the parts of a page that the code has."""
-    mark = "{{ commands }}"
-    return markdown.replace(mark, commands()) if mark in markdown else markdown
+    """Fill in the parts of a page that the code has, such as `{{ commands }}`."""
+    return re.sub(r"\{\{ (\w+) \}\}", lambda mark: PARTS[mark[1]](), markdown)
 
 
 def on_post_build(config: Any) -> None:
@@ -63,6 +69,83 @@ def commands() -> str:
     return "\n".join(sections)
 
 
+def table_of_settings() -> str:
+    """Return every setting. One that several kinds of sources have stands there once."""
+    kinds = dict[tuple[str, str, str], list[str]]()
+    for variable in variables():
+        value = variable.info.get_default(call_default_factory=True)
+        default = "required" if variable.info.is_required() else _code(in_one_line(value))
+        row = (variable.name, default, str(variable.info.description))
+        kinds.setdefault(row, []).extend([variable.source] if variable.source else [])
+    rows = []
+    for (name, default, meaning), sources in kinds.items():
+        prefix = f"source {', '.join(map(_code, sources))}: " if sources else ""
+        rows.append((_code(name), default, prefix + meaning))
+    return _table("variable | default | meaning", rows)
+
+
+def table_of_figures() -> str:
+    """Return the figures from labels, and their keys in MLflow."""
+    rows = []
+    for figure in FIGURES.values():
+        low, high = (f"{end:g}".replace("inf", "∞") for end in figure.range)
+        groups = (figure.group, *(("single_day",) if figure.of_day else ()))
+        names = ", ".join(_code(f"{group}/{figure.key}") for group in groups)
+        rows.append((figure.title, names, f"{low} to {high}", figure.better or "–", figure.meaning))
+    return _table("figure | key in MLflow | range | better | meaning", rows)
+
+
+def table_of_review_scores() -> str:
+    """Return the review strategies."""
+    rows = []
+    for score in REVIEW_SCORES.values():
+        needed = ", ".join(map(_code, score.needs)) or "–"
+        ties = _code(score.ties) or "chance"
+        rows.append((_code(score.name), score.meaning, score.serves, needed, ties))
+    return _table("strategy | score | serves | columns | ties", rows)
+
+
+def table_of_dsa_rules() -> str:
+    """Return the rules of a DSA report."""
+    rows = [(_code(code), rule.severity, rule.requirement) for code, rule in RULES.items()]
+    return _table("rule | severity | requirement", rows)
+
+
+def table_of_policy_codes() -> str:
+    """Return the codes of the built-in policy."""
+    rows = []
+    for node in load_policy().nodes:
+        texts = [
+            f"**{node.title.in_locale(locale)}.** {node.description.in_locale(locale)}"
+            for locale in ("en", "de")
+        ]
+        category = (node.dsa_category or "").removeprefix("STATEMENT_CATEGORY_")
+        keyword = (node.dsa_keyword or "").removeprefix("KEYWORD_")
+        rows.append((_code(node.code), node.key or "", str(node.label), *texts, category, keyword))
+    heads = "code | key | label | in English | in German | DSA category | DSA keyword"
+    return _table(heads, rows)
+
+
+def table_of_policy_reasons() -> str:
+    """Return the reasons of the built-in policy."""
+    rows = [
+        (action, _code(reason), title.in_locale("en"), title.in_locale("de"))
+        for action, reasons in load_policy().reasons.items()
+        for reason, title in reasons.items()
+    ]
+    return _table("to | reason | in English | in German", rows)
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _table(heads: str, rows: Iterable[Sequence[str]]) -> str:
+    escaped = [" | ".join(cell.replace("|", r"\|") for cell in row) for row in rows]
+    rule = "|".join(["---"] * (heads.count("|") + 1))
+    return "\n".join(f"| {line} |" for line in (heads, rule, *escaped))
+
+
 def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
     """Yield the name and the help of a command and of all commands below it."""
     context.terminal_width = 88
@@ -70,6 +153,18 @@ def _helps(context: click.Context) -> Iterator[tuple[str, str]]:
     if isinstance(context.command, click.Group):
         for name, command in context.command.commands.items():
             yield from _helps(command.context_class(command, info_name=name, parent=context))
+
+
+#: What a mark in a page stands for.
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "settings": table_of_settings,
+    "figures": table_of_figures,
+    "review_scores": table_of_review_scores,
+    "dsa_rules": table_of_dsa_rules,
+    "policy_codes": table_of_policy_codes,
+    "policy_reasons": table_of_policy_reasons,
+}
 
 
 def problems(site: Path) -> list[str]:

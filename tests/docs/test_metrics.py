@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
-from modwatch.statistics.live.figures import FIGURES
-
 DOCS = Path(__file__).parents[2] / "docs"
 #: The page that explains each package.
 PAGES = {
@@ -43,34 +40,3 @@ def test_every_public_function_is_explained(package):
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#:]+)\)", TEXT[page]):
         assert (DOCS / link).exists(), f"{link}: mend docs/{page}"
-
-
-def in_markdown(*rows: tuple[str, ...]) -> str:
-    """Return a table, the first row its heads."""
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    escaped.insert(1, ["---"] * len(rows[0]))
-    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
-
-
-def table_of_figures() -> str:
-    rows = []
-    for figure in FIGURES.values():
-        low, high = (f"{end:g}".replace("inf", "∞") for end in figure.range)
-        groups = (figure.group, *(("single_day",) if figure.of_day else ()))
-        names = ", ".join(f"`{group}/{figure.key}`" for group in groups)
-        rows.append((figure.title, names, f"{low} to {high}", figure.better or "–", figure.meaning))
-    return in_markdown(("figure", "key in MLflow", "range", "better", "meaning"), *rows)
-
-
-def table_of_review_scores() -> str:
-    rows = []
-    for score in REVIEW_SCORES.values():
-        needed = ", ".join(f"`{name}`" for name in score.needs) or "–"
-        ties = f"`{score.ties}`" if score.ties else "chance"
-        rows.append((f"`{score.name}`", score.meaning, score.serves, needed, ties))
-    return in_markdown(("strategy", "score", "serves", "columns", "ties"), *rows)
-
-
-@pytest.mark.parametrize("table", [table_of_figures, table_of_review_scores])
-def test_the_tables_are_those_of_the_registries(table):
-    assert table() in TEXT["metrics.md"], f"replace it in docs/metrics.md by\n{table()}"

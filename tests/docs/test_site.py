@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from modwatch.audits.dsa.findings import RULES
 from modwatch.common import errors
+from modwatch.review.policy.tree import load_policy
 from modwatch.settings import Settings
+from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
+from modwatch.statistics.live.figures import FIGURES
 
 ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("site_hooks", ROOT / ".ci" / "site.py")
@@ -66,10 +70,25 @@ def test_the_reference_has_every_error(site):
     assert {f"modwatch.common.errors.{name}" for name in named} <= set(anchors)
 
 
-def test_the_settings_page_has_every_setting(site):
-    text = words(site, "settings.html")
-    for name in Settings.model_fields:
-        assert f"MODWATCH_{name.upper()}" in text
+def test_the_settings_page_has_every_setting_once(site):
+    names = re.findall(r"<td><code>(MODWATCH_\w+)", (site / "settings.html").read_text())
+    expected = {f"MODWATCH_{name.upper()}" for name in Settings.model_fields.keys() - {"source"}}
+    assert {name: names.count(name) for name in expected} == dict.fromkeys(expected, 1)
+    assert names.count("MODWATCH_SOURCE__KIND") == 1
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [
+        ("metrics", FIGURES),
+        ("metrics", REVIEW_SCORES),
+        ("dsa", RULES),
+        ("policy", [node.code for node in load_policy().nodes]),
+    ],
+)
+def test_a_page_has_a_row_for_each_entry_of_a_registry(site, page, rows):
+    text = (site / f"{page}.html").read_text()
+    assert [key for key in rows if not re.search(rf"<td>.*\b{key}</code>", text)] == []
 
 
 def test_the_command_page_has_every_command(site):

@@ -1,4 +1,4 @@
-"""The settings as tables: the defaults for the documentation, the current values for operators."""
+"""The current values of the settings as a table."""
 
 import json
 import re
@@ -7,35 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pydantic import SecretStr
-from pydantic.fields import FieldInfo
 
 from modwatch.settings.fields import SOURCE_KIND, Settings, Variable, variables
 
 #: User and password of a URL.
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-
-
-def settings_table() -> str:
-    """Return every setting as a Markdown table: variable, default, meaning.
-
-    One that several kinds of sources have stands there once.
-    """
-    kinds = dict[tuple[str, str, str], list[str]]()
-    for variable in variables():
-        row = (variable.name, _default(variable.info), str(variable.info.description))
-        kinds.setdefault(row, []).extend([variable.source] if variable.source else [])
-    rows = ["| variable | default | meaning |", "|---|---|---|"]
-    for (name, default, meaning), sources in kinds.items():
-        prefix = f"source {', '.join(map('`{}`'.format, sources))}: " if sources else ""
-        rows.append(f"| `{name}` | {default} | {prefix}{meaning} |")
-    return "\n".join(rows)
-
-
-def _default(info: FieldInfo) -> str:
-    if info.is_required():
-        return "required"
-    value = _text(info.get_default(call_default_factory=True))
-    return f"`{value}`" if value else ""
 
 
 def current_settings_table(
@@ -66,11 +42,11 @@ def _current(settings: Settings, variable: Variable) -> tuple[str, bool]:
     if variable is SOURCE_KIND:
         return settings.source.kind if settings.source else "", settings.source is not None
     owner = (variable.source and settings.source) or settings
-    return _text(getattr(owner, variable.field)), variable.field in owner.model_fields_set
+    return in_one_line(getattr(owner, variable.field)), variable.field in owner.model_fields_set
 
 
-def _text(value: object) -> str:
-    """Return a value in one line; empty for one that is not set."""
+def in_one_line(value: object) -> str:
+    """Return a value in one line: empty for one that is not set, `****` for a secret."""
     if isinstance(value, SecretStr):
         return "****" if value.get_secret_value() else ""
     if value in (None, (), {}):

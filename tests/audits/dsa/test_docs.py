@@ -5,18 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from modwatch.audits.dsa.findings import RULES
 from modwatch.audits.dsa.vocabulary import COLUMNS, LANGUAGES, QUALITATIVE_COLUMNS, REQUIRED_OF
 
 PAGE = (Path(__file__).parents[3] / "docs" / "dsa.md").read_text(encoding="utf-8")
-
-
-def test_the_table_of_rules_is_the_codes():
-    table = "".join(
-        f"| `{code}` | {rule.severity} | {rule.requirement} |\n" for code, rule in RULES.items()
-    )
-
-    assert table in PAGE, f"write into docs/dsa.md:\n\n{table}"
 
 
 @pytest.mark.parametrize("columns", [COLUMNS, QUALITATIVE_COLUMNS])

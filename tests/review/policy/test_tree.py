@@ -243,41 +243,9 @@ class TestRegister:
 
 
 class TestPage:
-    def test_the_tables_equal_the_file(self):
-        page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
-        for table in (nodes_table(), reasons_table()):
-            assert table in page, f"write into docs/policy.md:\n\n{table}"
-
     def test_its_example_is_a_policy_once_it_has_the_reasons(self, write):
         page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
         example = page.split("```toml\n")[1].split("```")[0]
         reasons = SHIPPED.read_text(encoding="utf-8").partition("[reasons.skip]")
         assert tomllib.loads(example)["node"]
         assert len(load_policy(write(example + "".join(reasons[1:]))).nodes) == 3
-
-
-def nodes_table() -> str:
-    lines = [
-        "| code | key | label | in English | in German | DSA category | DSA keyword |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for node in POLICY.nodes:
-        category = (node.dsa_category or "").removeprefix("STATEMENT_CATEGORY_")
-        keyword = (node.dsa_keyword or "").removeprefix("KEYWORD_")
-        texts = [
-            f"**{node.title.in_locale(locale)}.** {node.description.in_locale(locale)}"
-            for locale in ("en", "de")
-        ]
-        cells = [f"`{node.code}`", node.key or "", str(node.label), *texts, category, keyword]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def reasons_table() -> str:
-    lines = ["| to | reason | in English | in German |", "|---|---|---|---|"]
-    for action, reasons in POLICY.reasons.items():
-        lines += [
-            f"| {action} | `{reason}` | {title.en} | {title.de} |"
-            for reason, title in reasons.items()
-        ]
-    return "\n".join(lines)
