@@ -14,7 +14,7 @@ disagree; of two different labels of one item by one annotator, one is a slip (G
     data           Annotations, majority
     flip rates     flip_rate, estimate_flip_rates, retest_flip_rates, svd_flip_rates,
                    fixed_flip_rate
-    distributions  primary_labels, primary_shares, sample_primary_labels
+    distributions  primary_labels, primary_shares
     metrics        adjusted_metrics, agreement_with_people, adjusted
 
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
@@ -37,12 +37,11 @@ from modwatch.statistics.disagreement.others import agreement_with_people
 from modwatch.statistics.disagreement.primary import (
     primary_labels,
     primary_shares,
-    sample_primary_labels,
 )
 
 __all__ = [
     "ADJUSTED_METRICS", "Annotations", "FlipRates", "Retests", "adjusted",
     "adjusted_metrics", "agreement_with_people", "estimate_flip_rates",
     "fixed_flip_rate", "flip_rate", "majority", "primary_labels", "primary_shares",
-    "retest_flip_rates", "sample_primary_labels", "svd_flip_rates",
+    "retest_flip_rates", "svd_flip_rates",
 ]  # fmt: skip

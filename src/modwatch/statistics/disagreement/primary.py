@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
@@ -86,27 +86,6 @@ def primary_parts(
     rate = flip / (classes - 1)
     scale = 1 / (1 - classes * rate)
     return counts * scale[:, None], counts * (scale * rate)[:, None]
-
-
-def sample_primary_labels(
-    primary: ArrayLike, *, draws: int = 10, seed: int = 0
-) -> NDArray[np.int64]:
-    """Return labels (I, draws) drawn from distributions (I, K) of primary labels.
-
-    The test set of Gordon et al. (2021), section 3.2; the paper draws ten for each item.
-
-    >>> sample_primary_labels([[0.0, 1.0]], draws=3).tolist()
-    [[1, 1, 1]]
-    """
-    share = arguments.numeric("primary", primary)
-    if share.ndim != 2 or not ((share >= 0) & (share <= 1)).all():
-        raise MetricInputError("primary must have a row an item, with the share of each class")
-    if draws < 1:
-        raise MetricInputError(f"draws must be at least 1, got {draws}")
-    rng = np.random.default_rng(seed)
-    uniform = rng.random((share.shape[0], draws, 1))
-    steps = share.cumsum(axis=1)[:, None, :-1]
-    return np.asarray((uniform >= steps).sum(axis=2))
 
 
 def _check_flip(flip: Floats, classes: int) -> None:
