@@ -1,8 +1,5 @@
 """Your own account: who you are, settings, password and second factor."""
 
-import datetime as dt
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 from zoneinfo import available_timezones
 
@@ -16,7 +13,7 @@ from modwatch.review import database
 from modwatch.review.console.i18n import LANGUAGES, N_
 from modwatch.review.console.people import revoke_access
 from modwatch.review.console.preferences import ACTIONS, MANDATORY_REASONS, Preferences
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import (
     SESSION_COOKIE,
     AccountForm,
@@ -28,7 +25,6 @@ from modwatch.review.console.request_context import (
 )
 from modwatch.review.console.schemas import OptionalId, error_responses
 from modwatch.review.people import access_tokens, changes, passwords, second_factor
-from modwatch.review.people.access_tokens import Token
 from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD, check_password
 from modwatch.review.queue.lanes import known_reasons
 
@@ -73,30 +69,11 @@ _PROBLEMS = {
 Password = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreferencesPage(Page, template="preferences.html"):
-    """All settings of one person, and their tokens and sessions."""
-
-    problem: str | None
-    #: Content of the form: saved, or invalid.
-    form: dict[str, Any]
-    keys: dict[str, str]
-    #: Reasons that a person can opt out of.
-    reasons: tuple[str, ...]
-    tokens: list[Token]
-    now: dt.datetime
-    actions: Mapping[str, tuple[str, str]] = field(default_factory=lambda: ACTIONS)
-    languages: Mapping[str, str] = field(default_factory=lambda: LANGUAGES)
-    timezones: tuple[str, ...] = tuple(sorted(available_timezones()))
-    shortest_password: int = SHORTEST_PASSWORD
-
-
 @pages.get("/preferences")
 def show(session: AccountSession) -> Response:
     """Return the form with the current settings."""
     chosen = session.preferences
-    page = _preferences_page(session, chosen.model_dump(), chosen.all_keys)
-    return render(page, session)
+    return _preferences_page(session, chosen.model_dump(), chosen.all_keys)
 
 
 @pages.post("/preferences")
@@ -121,7 +98,7 @@ async def save(session: AccountForm) -> Response:
     except ValidationError as exc:
         field = str((*exc.errors()[0]["loc"], "keys")[0])
         problem = _PROBLEMS.get(field, _PROBLEMS["keys"])
-        return render(_preferences_page(session, form, keys, problem), session)
+        return _preferences_page(session, form, keys, problem)
     content = chosen.model_dump(mode="json", exclude_defaults=True)
     await run_in_threadpool(changes.save_preferences, session.engine, session.person.id, content)
     return RedirectResponse("./preferences?notice=saved", 303)
@@ -159,16 +136,22 @@ def describe(session: AccountForm, group: Annotated[str, Form(max_length=200)] =
 
 def _preferences_page(
     session: Session, form: dict[str, Any], keys: dict[str, str], problem: str | None = None
-) -> PreferencesPage:
+) -> Response:
     with session.engine.connect() as connection:
         reasons = known_reasons(connection)
-    return PreferencesPage(
+    return render(
+        session,
+        "preferences.html",
         problem=problem,
         form=form,
         keys=keys,
         reasons=tuple(reason for reason in reasons if reason not in MANDATORY_REASONS),
         tokens=access_tokens.tokens(session.engine, session.person.id),
         now=database.now(session.engine),
+        actions=ACTIONS,
+        languages=LANGUAGES,
+        timezones=sorted(available_timezones()),
+        shortest_password=SHORTEST_PASSWORD,
     )
 
 
@@ -176,21 +159,6 @@ _WRONG_PASSWORD = N_("The current password is incorrect. Try again, or ask an ad
 _WRONG_CODE = N_("That code is incorrect. Begin again, and enter the code that the app shows.")
 _WAIT = N_("Too many attempts. Wait 15 minutes, then try again.")
 _ENROLLED = N_("Your account has a second factor. Ask an admin to reset it first.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecondFactorPage(Page, template="second_factor.html"):
-    """One of the steps of the enrolment."""
-
-    problem: str | None = None
-    enrolled: bool = False
-    #: Whether nothing else is open to this person before they enrol.
-    required: bool = False
-    #: The new secret and its address for the app; shown once.
-    secret: str | None = None
-    address: str | None = None
-    #: Shown once.
-    recovery: tuple[str, ...] = ()
 
 
 @pages.get("/second-factor")
@@ -214,7 +182,14 @@ def begin(
     except QueueError:
         return _first(session, _ENROLLED)
     address = second_factor.app_address(secret, session.person.pseudonym)
-    return render(SecondFactorPage(secret=secret, address=address), session)
+    return render(
+        session,
+        "second_factor.html",
+        problem=None,
+        recovery=(),
+        secret=secret,
+        address=address,
+    )
 
 
 @pages.post("/second-factor/confirm")
@@ -228,15 +203,19 @@ def confirm(session: AccountForm, code: Annotated[str, Form(max_length=100)] = "
         return _first(session, _WRONG_CODE)
     except QueueError:
         return RedirectResponse("../second-factor", 303)
-    response = render(SecondFactorPage(recovery=tuple(codes)), session)
+    response = render(session, "second_factor.html", problem=None, recovery=codes)
     delete_cookies(session.request, response, SESSION_COOKIE)
     return response
 
 
 def _first(session: Session, problem: str | None = None, status: int | None = None) -> Response:
-    page = SecondFactorPage(
+    return render(
+        session,
+        "second_factor.html",
+        status,
         problem=problem,
+        recovery=(),
+        secret=None,
         enrolled=second_factor.enrolled(session.engine, session.person.id),
         required=session.context.options.require_second_factor and session.person.may_enrol_only,
     )
-    return render(page, session, status)

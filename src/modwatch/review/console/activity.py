@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, case, fu
 
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review.console.decision_choices import reasons_of, titles_of
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import ReviewForm, ReviewSession
 from modwatch.review.console.review import correct
 from modwatch.review.console.schemas import FormCode, FormId, FormLabel, FormVersion
@@ -136,27 +136,17 @@ def _list(mine: ColumnElement[bool]) -> Select[tuple[object, ...]]:
 pages = APIRouter(include_in_schema=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActivityPage(Page, template="activity.html"):
-    """Counts and latest decisions of today."""
-
-    activity: Activity
-    #: Title of every code, and of every reason as `action:reason`.
-    titles: dict[str, str]
-    #: Reasons for a correction, with their titles.
-    reasons: dict[str, str]
-
-
 @pages.get("/day")
 def show(session: ReviewSession) -> Response:
     """Return your activity today."""
     locale, timezone = session.locale, session.preferences.timezone
-    page = ActivityPage(
+    return render(
+        session,
+        "activity.html",
         activity=activity_today(session.engine, session.person.id, timezone),
         titles=titles_of(session.policy, locale),
         reasons=reasons_of(session.policy, "correct", locale),
     )
-    return render(page, session)
 
 
 @pages.post("/correct")

@@ -1,14 +1,13 @@
 """The decision log: feed, export and verification; and the current policy."""
 
 import datetime as dt
-from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
 
 from modwatch.common.errors import LedgerError, QueueError
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import (
     Context,
     ContextDep,
@@ -24,7 +23,6 @@ from modwatch.review.log.verification import LogReport
 from modwatch.review.log.witnesses import Newest, newest
 from modwatch.review.outbox.decision_events import LONGEST_PAGE, FeedPage, feed
 from modwatch.review.people.accounts import REVIEWERS, Moderator
-from modwatch.review.policy.tree import Policy
 
 api = APIRouter(prefix="/api/v1", tags=["decisions"], responses=error_responses(401, 403, 503))
 FeedReaderDep = Annotated[Moderator, Depends(require("feed:read"))]
@@ -68,25 +66,12 @@ def _hides_log(person: Moderator) -> str | None:
 pages = APIRouter(include_in_schema=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisionLogPage(Page, template="decision_log.html"):
-    """Forms for verification and export, the report, and the policy."""
-
-    policy: Policy
-    #: False for a person of some queues, or who may be served items.
-    may_export: bool
-    problem: str | None = None
-    report: LogReport | None = None
-    #: The witness that the log was compared with; None without a report.
-    used: Newest | None = None
-
-
 @pages.get("/records")
 def show(
     session: Annotated[Session, Depends(page_session("decisions:read"))],
 ) -> Response:
     """Return the forms for verification and export, and the policy."""
-    return render(_log_page(session), session)
+    return _log_page(session)
 
 
 @pages.post("/records/check")
@@ -101,8 +86,7 @@ def verify(
         report = used.report(session.engine)
     except LedgerError as exc:
         problem = str(exc)
-    page = replace(_log_page(session), report=report, used=used, problem=problem)
-    return render(page, session)
+    return _log_page(session, report=report, used=used, problem=problem)
 
 
 @pages.post("/records/export")
@@ -146,6 +130,20 @@ def _day(typed: str) -> dt.date | None:
         raise QueueError("invalid date in the export; use the format 2026-01-31") from None
 
 
-def _log_page(session: Session) -> DecisionLogPage:
-    may_export = _hides_log(session.person) is None
-    return DecisionLogPage(policy=session.policy, may_export=may_export)
+def _log_page(
+    session: Session,
+    *,
+    report: LogReport | None = None,
+    used: Newest | None = None,
+    problem: str | None = None,
+) -> Response:
+    """Return the forms, the policy, and the report with the witness that was `used`."""
+    return render(
+        session,
+        "decision_log.html",
+        policy=session.policy,
+        may_export=_hides_log(session.person) is None,
+        report=report,
+        used=used,
+        problem=problem,
+    )

@@ -1,17 +1,14 @@
 """Webhook deliveries: pending messages and dead letters."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import RedirectResponse
 
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import Session, form_session, page_session
 from modwatch.review.console.schemas import FormText, OptionalId
 from modwatch.review.outbox.delivery import (
-    DeadLetter,
-    DeliveryState,
     dead_letters,
     delivery_state,
     resend,
@@ -24,22 +21,15 @@ pages = APIRouter(include_in_schema=False)
 _MOST_LETTERS = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeliveriesPage(Page, template="deliveries.html"):
-    """State of each channel, and its dead letters."""
-
-    states: dict[str, DeliveryState]
-    #: The first dead letters of each channel.
-    dead: dict[str, list[DeadLetter]]
-
-
 @pages.get("/deliveries")
 def show(
     session: Annotated[Session, Depends(page_session("deliveries"))],
 ) -> Response:
     """Return the number of pending messages and the dead letters of each channel."""
     states = delivery_state(session.engine)
-    page = DeliveriesPage(
+    return render(
+        session,
+        "deliveries.html",
         states=states,
         dead={
             name: dead_letters(session.engine, name, limit=_MOST_LETTERS)
@@ -47,7 +37,6 @@ def show(
             if state.dead
         },
     )
-    return render(page, session)
 
 
 @pages.post("/deliveries/resend")

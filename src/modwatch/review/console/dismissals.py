@@ -1,7 +1,6 @@
 """Dismiss many waiting items at once, without decisions, and restore them."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, BackgroundTasks, Form, HTTPException, Response
 from fastapi.responses import RedirectResponse
@@ -11,7 +10,7 @@ from sqlalchemy import select
 from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review.console.decision_choices import reasons_of
 from modwatch.review.console.i18n import N_
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import LeadForm, LeadSession, Session
 from modwatch.review.console.schemas import FormFields, FormId, FormText, RecordId, problem_of
 from modwatch.review.people.accounts import Moderator
@@ -53,41 +52,10 @@ KINDS = {"first_day": "date", "last_day": "date", "queued_before": "datetime-loc
 LongText = Annotated[str, Form(max_length=900_000)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DismissalsPage(Page, template="dismissals.html"):
-    """The form, its count to confirm, and the latest dismissals."""
-
-    fields: ClassVar[dict[str, str]] = FIELDS
-    kinds: ClassVar[dict[str, str]] = KINDS
-
-    #: Content of the form.
-    form: dict[str, str]
-    problem: str | None = None
-    #: Number of matching items; None before the count.
-    matching: int | None = None
-    #: The criteria to confirm, as JSON.
-    criteria: str = ""
-    queues: tuple[str, ...]
-    reasons: tuple[str, ...]
-    #: Reasons for a dismissal, with their titles.
-    why: dict[str, str]
-    dismissals: list[Dismissal]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DismissalPage(Page, template="dismissal.html"):
-    """Progress of one dismissal."""
-
-    fields: ClassVar[dict[str, str]] = FIELDS
-
-    dismissal: Dismissal
-    why: dict[str, str]
-
-
 @pages.get("/lead/close")
 def show(session: LeadSession) -> Response:
     """Return the empty form and the latest dismissals."""
-    return render(_page(session, {}), session)
+    return _page(session, {})
 
 
 @pages.post("/lead/close/count")
@@ -97,7 +65,7 @@ def count(session: LeadForm, sent: FormFields) -> Response:
     try:
         return _confirmation(session, form, _criteria(form))
     except (QueueError, ValidationError) as exc:
-        return render(replace(_page(session, form), problem=problem_of(exc)), session)
+        return _page(session, form, problem=problem_of(exc))
 
 
 @pages.post("/lead/close")
@@ -122,11 +90,13 @@ def start(
 @pages.get("/lead/close/{closing_id}")
 def follow(closing_id: RecordId, session: LeadSession) -> Response:
     """Return the progress of a dismissal."""
-    page = DismissalPage(
+    return render(
+        session,
+        "dismissal.html",
+        fields=FIELDS,
         dismissal=dismissal_of(session, closing_id),
         why=reasons_of(session.policy, "close", session.locale),
     )
-    return render(page, session)
 
 
 @pages.post("/lead/close/{closing_id}/resume")
@@ -165,15 +135,30 @@ def _confirmation(
     check_queue_access(session.person, asked)
     matching = dismissal.matching(session.engine, asked)
     criteria = CRITERIA.dump_json(asked, exclude_none=True).decode()
-    page = _page(session, form)
-    page = replace(page, problem=problem, matching=matching, criteria=criteria)
-    return render(page, session, status)
+    return _page(session, form, status, problem=problem, matching=matching, criteria=criteria)
 
 
-def _page(session: Session, form: dict[str, str]) -> DismissalsPage:
+def _page(
+    session: Session,
+    form: dict[str, str],
+    status: int | None = None,
+    *,
+    problem: str | None = None,
+    matching: int | None = None,
+    criteria: str = "",
+) -> Response:
+    """Return the form, the number of items that match `criteria`, to confirm, and the latest."""
     queues, reasons = lanes_of(session)
     every, mine = dismissal.latest(session.engine), session.person.queues
-    return DismissalsPage(
+    return render(
+        session,
+        "dismissals.html",
+        status,
+        problem=problem,
+        matching=matching,
+        criteria=criteria,
+        fields=FIELDS,
+        kinds=KINDS,
         form={name: form.get(name, "") for name in (*FIELDS, "comment_ids")},
         queues=queues,
         reasons=reasons,

@@ -23,7 +23,7 @@ from modwatch.common.errors import (
     TooManyActionsError,
     TooManyLeasesError,
 )
-from modwatch.review.console.render import ErrorPage, RedirectPage, render_public
+from modwatch.review.console.render import render_public
 from modwatch.review.console.request_context import SESSION_COOKIE, LoginRequiredError
 from modwatch.review.console.schemas import ErrorContent, ErrorSchema
 
@@ -89,7 +89,7 @@ async def _login_required(request: Request, error: Exception) -> Response:  # no
     if FRAGMENT_HEADER in request.headers:
         return _respond(request, 401, "access_denied", "your session has expired; sign in again")
     if _came_from_another_site(request):
-        return render_public(RedirectPage(), request)
+        return render_public(request, "redirect.html", to="")
     path = get_route_path(request.scope).strip("/")
     query = {"next": path} if path and request.method == "GET" else {}
     if SESSION_COOKIE in request.cookies:
@@ -141,5 +141,6 @@ def _respond(
     if by_script or "text/html" not in accepts:
         content = ErrorSchema(error=ErrorContent(code=code, message=message))
         return JSONResponse(content.model_dump(), status, headers)
-    page = ErrorPage(status=status, code=code, message=message)
-    return render_public(page, request, status, headers)
+    page = render_public(request, "error.html", status, status=status, code=code, message=message)
+    page.headers.update(headers)
+    return page

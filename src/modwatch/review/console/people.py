@@ -1,7 +1,6 @@
 """Users: accounts, tokens and sessions, and the audit log of accounts."""
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Response
@@ -9,13 +8,12 @@ from fastapi.responses import RedirectResponse
 
 from modwatch.common.errors import ItemNotFoundError, QueueError
 from modwatch.review import database
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import Session, form_session, page_session
 from modwatch.review.console.schemas import FormText, OptionalId, RecordId
-from modwatch.review.events import Event, recent_events
+from modwatch.review.events import recent_events
 from modwatch.review.people import access_tokens, accounts, changes, passwords, second_factor
-from modwatch.review.people.access_tokens import Token
-from modwatch.review.people.accounts import ROLE_SCOPES, Account
+from modwatch.review.people.accounts import ROLE_SCOPES
 from modwatch.review.people.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from modwatch.review.people.pseudonyms import LONGEST_PSEUDONYM
 
@@ -40,46 +38,6 @@ pages = APIRouter(include_in_schema=False)
 AdminSession = Annotated[Session, Depends(page_session("admin"))]
 AdminForm = Annotated[Session, Depends(form_session("admin"))]
 _EVENTS_PER_PAGE = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeoplePage(Page, template="people.html"):
-    """All accounts, and the form for a new one."""
-
-    problem: str | None
-    people: list[Account]
-    roles: tuple[str, ...] = tuple(ROLE_SCOPES)
-    longest: int = LONGEST_PSEUDONYM
-
-
-@dataclass(frozen=True, kw_only=True)
-class PersonPage(Page, template="person.html"):
-    """One account with its tokens and events."""
-
-    person: Account
-    problem: str | None
-    #: A token that was just issued; shown only here.
-    new_token: str | None
-    tokens: list[Token]
-    now: dt.datetime
-    events: list[Event]
-    #: Scopes that a token of this person may have.
-    scopes: tuple[str, ...]
-    second_factor: bool
-    #: Whether it is the admin's own account.
-    own: bool
-    roles: tuple[str, ...] = tuple(ROLE_SCOPES)
-    shortest_password: int = SHORTEST_PASSWORD
-    longest_password: int = LONGEST_PASSWORD
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditLogPage(Page, template="audit_log.html"):
-    """Changes of accounts, and exports."""
-
-    events: list[Event]
-    #: Last event of this page, if there are more; otherwise None.
-    before: int | None
 
 
 @pages.get("/admin")
@@ -183,13 +141,18 @@ def show_events(
     """Return changes of accounts and exports, newest first."""
     events = recent_events(session.engine, before=before, limit=_EVENTS_PER_PAGE)
     more = len(events) == _EVENTS_PER_PAGE
-    page = AuditLogPage(events=events, before=events[-1].id if more else None)
-    return render(page, session)
+    return render(session, "audit_log.html", events=events, before=events[-1].id if more else None)
 
 
 def _people(session: Session, problem: str | None = None) -> Response:
-    page = PeoplePage(problem=problem, people=accounts.people(session.engine))
-    return render(page, session)
+    return render(
+        session,
+        "people.html",
+        problem=problem,
+        people=accounts.people(session.engine),
+        roles=tuple(ROLE_SCOPES),
+        longest=LONGEST_PSEUDONYM,
+    )
 
 
 def _person(
@@ -199,7 +162,10 @@ def _person(
     if not found:
         raise ItemNotFoundError(f"person {person_id} does not exist; see the list of people")
     account = found[0]
-    page = PersonPage(
+    return render(
+        session,
+        "person.html",
+        201 if new_token else None,
         person=account,
         problem=problem,
         new_token=new_token,
@@ -209,5 +175,7 @@ def _person(
         scopes=tuple(sorted(ROLE_SCOPES[account.role])),
         second_factor=second_factor.enrolled(session.engine, person_id),
         own=session.person.id == person_id,
+        roles=tuple(ROLE_SCOPES),
+        shortest_password=SHORTEST_PASSWORD,
+        longest_password=LONGEST_PASSWORD,
     )
-    return render(page, session, 201 if new_token else None)

@@ -1,8 +1,7 @@
 """The queues of a lead: counts and ages, leases, escalations and how a lead resolves them."""
 
 from collections import Counter
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from modwatch.common.errors import ItemNotFoundError, LeaseConflictError, QueueError
 from modwatch.review import database, workload
 from modwatch.review.console.decision_choices import codes_of, titles_of
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import (
     LeadForm,
     LeadSession,
@@ -34,52 +33,33 @@ from modwatch.review.console.schemas import (
 from modwatch.review.queue import leases
 from modwatch.review.queue.deciding import LONGEST_NOTE
 from modwatch.review.queue.items import Lease
-from modwatch.review.queue.lanes import Lanes
 from modwatch.review.queue.metrics import shown_counts
-from modwatch.review.workload import Escalation, Holding, LaneWork
 
 pages = APIRouter(include_in_schema=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueuesPage(Page, template="queues.html"):
-    """Queues by reason, escalations and leases."""
-
-    lanes: list[LaneWork]
-    escalations: list[Escalation]
-    holdings: list[Holding]
-    #: Items in review, of which `holdings` lists the longest.
-    leased: int
-    #: Title of every code, and of every reason as `action:reason`.
-    titles: dict[str, str]
-    rules: Lanes
-    now: datetime
-
-    def holders(self) -> list[tuple[int, str]]:
-        """Return id and name of everyone with more than one lease."""
-        held = Counter((lease.moderator_id, lease.pseudonym) for lease in self.holdings)
-        return [person for person, items in held.items() if items > 1]
-
-    def oldest(self, name: str) -> float | None:
-        """Return the maximum of an age over all queues and reasons."""
-        ages = [age for lane in self.lanes if (age := getattr(lane, name)) is not None]
-        return max(ages, default=None)
 
 
 @pages.get("/lead")
 def show_queues(session: LeadSession) -> Response:
     """Return the state of the queues."""
     person, queues = session.person, session.person.queues
-    page = QueuesPage(
-        lanes=workload.work_left(session.engine, queues=queues, viewer=person.id),
+    lanes = workload.work_left(session.engine, queues=queues, viewer=person.id)
+    holdings = workload.holders(session.engine, queues=queues)
+    held = Counter((lease.moderator_id, lease.pseudonym) for lease in holdings)
+    return render(
+        session,
+        "queues.html",
+        lanes=lanes,
+        oldest=_highest(lane.oldest_seconds for lane in lanes),
+        oldest_escalated=_highest(lane.oldest_escalated_seconds for lane in lanes),
         escalations=workload.escalations(session.engine, queues=queues, viewer=person.id),
-        holdings=workload.holders(session.engine, queues=queues),
+        holdings=holdings,
+        # Everyone with more than one lease; `leased` counts all, of which the longest are listed.
+        holders=[person for person, items in held.items() if items > 1],
         leased=shown_counts(session.engine, queues=queues).leased,
         titles=titles_of(session.policy, session.locale),
         rules=session.context.options.lanes,
         now=database.now(session.engine),
     )
-    return render(page, session)
 
 
 @pages.post("/lead/release")
@@ -94,21 +74,6 @@ def release(session: LeadForm, moderator_id: FormId, item_id: OptionalId = None)
 
 LEASE_COOKIE = "modwatch_settle"
 LeaseCookie = Annotated[str, Cookie(alias=LEASE_COOKIE, max_length=200)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdjudicationPage(Page, template="adjudication.html"):
-    """One leased item, earlier labels and escalations, and the form to decide it."""
-
-    lease: Lease
-    problem: str | None
-    #: Idempotency key of the form.
-    key: str
-    #: Codes and titles of each label.
-    codes: dict[int, tuple[tuple[str, str], ...]]
-    #: Title of every code, and of every reason as `action:reason`.
-    titles: dict[str, str]
-    longest_note: int = LONGEST_NOTE
 
 
 @pages.post("/lead/take")
@@ -130,7 +95,7 @@ def show_escalated(session: LeadSession, held: LeaseCookie = "") -> Response:
     lease = resume(session, held)
     if lease is None:
         return _back(session, "../lead")
-    return render(_page(session, lease, None), session)
+    return _page(session, lease, None)
 
 
 @pages.post("/lead/settle")
@@ -158,7 +123,7 @@ def adjudicate(
         lease = leases.resume(session.engine, session.person.id, item_id, lease_token)
         if lease is None:
             return _back(session, "../lead?notice=gone")
-        return render(_page(session, lease, str(exc)), session)
+        return _page(session, lease, str(exc))
     return _back(session, "../lead?notice=settled")
 
 
@@ -187,12 +152,20 @@ def _back(session: Session, to: str) -> Response:
     return response
 
 
-def _page(session: Session, lease: Lease, problem: str | None) -> AdjudicationPage:
+def _page(session: Session, lease: Lease, problem: str | None) -> Response:
     locale = session.locale
-    return AdjudicationPage(
+    return render(
+        session,
+        "adjudication.html",
         lease=lease,
         problem=problem,
         key=new_key(),
         codes={label: codes_of(session.policy, label, locale) for label in (1, 0)},
         titles=titles_of(session.policy, locale),
+        longest_note=LONGEST_NOTE,
     )
+
+
+def _highest(ages: Iterable[float | None]) -> float | None:
+    """Return the highest age that is known."""
+    return max((age for age in ages if age is not None), default=None)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -34,32 +35,6 @@ NAVIGATION: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 
-class Page:
-    """The content of one page; a subclass names its template."""
-
-    template: ClassVar[str]
-
-    def __init_subclass__(cls, template: str) -> None:
-        cls.template = template
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorPage(Page, template="error.html"):
-    """An error and its code."""
-
-    status: int
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class RedirectPage(Page, template="redirect.html"):
-    """Requests an address from a page of this site, with strict cookies."""
-
-    #: Empty: the same address.
-    to: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Shell:
     """What surrounds every page."""
@@ -82,17 +57,19 @@ class Shell:
     model: str
 
 
-def render(page: Page, session: Session, status: int | None = None) -> HTMLResponse:
-    """Return `page` for a signed-in person, in their language.
+def render(
+    session: Session, template: str, status: int | None = None, /, **content: Any
+) -> HTMLResponse:
+    """Return the page of a template for a signed-in person, in their language.
 
     Without a `status`, it is 422 for a page with a `problem`. Rotates the token of a session that
     has been in use for a while.
     """
-    status = status or (422 if getattr(page, "problem", None) else 200)
+    status = status or (422 if content.get("problem") else 200)
     request, rotated = session.request, rotate_session(session.engine, session.token)
     if rotated is not None:
         session = replace(session, token=rotated)
-    response = render_public(page, request, status, session=session)
+    response = _response(request, session, template, content, status)
     if rotated is not None:
         set_cookie(request, response, SESSION_COOKIE, rotated)
     response.headers[CSRF_HEADER] = session.csrf
@@ -100,17 +77,24 @@ def render(page: Page, session: Session, status: int | None = None) -> HTMLRespo
 
 
 def render_public(
-    page: Page,
-    request: Request,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    *,
-    session: Session | None = None,
+    request: Request, template: str, status: int = 200, /, **content: Any
 ) -> HTMLResponse:
-    """Return `page` as HTML, all content escaped; without a session in the browser's language."""
+    """Return the page of a template for anybody, in the browser's language."""
+    return _response(request, None, template, content, status)
+
+
+def _response(
+    request: Request,
+    session: Session | None,
+    template: str,
+    content: Mapping[str, Any],
+    status: int,
+) -> HTMLResponse:
+    """Return the template filled with `content`, all of it escaped."""
     shell = _shell(request, session)
-    content = _environment(shell.locale).get_template(page.template).render(page=page, shell=shell)
-    return HTMLResponse(content, status, {"Vary": "Accept-Language, Cookie", **(headers or {})})
+    page = SimpleNamespace(**content)
+    text = _environment(shell.locale).get_template(template).render(page=page, shell=shell)
+    return HTMLResponse(text, status, {"Vary": "Accept-Language, Cookie"})
 
 
 def _shell(request: Request, session: Session | None) -> Shell:

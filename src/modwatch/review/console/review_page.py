@@ -26,7 +26,7 @@ from modwatch.review.console.activity import toxic_today
 from modwatch.review.console.decision_choices import Choices, choices_of, request_of
 from modwatch.review.console.i18n import N_
 from modwatch.review.console.preferences import ACTIONS
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import (
     CSRF_HEADER,
     ReviewForm,
@@ -42,7 +42,6 @@ from modwatch.review.people.accounts import ACCOUNT
 from modwatch.review.queue import leases
 from modwatch.review.queue.deciding import UNDOABLE
 from modwatch.review.queue.items import Lease
-from modwatch.review.queue.metrics import ShownCounts
 from modwatch.review.tables import review_item
 from modwatch.statistics.collaboration.review_strategies import all_review_scores
 
@@ -192,31 +191,6 @@ class ItemCard:
     masked: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReviewPage(Page, template="review.html"):
-    """The next item and its buttons, or that none is available."""
-
-    counts: ShownCounts
-    #: None if no item is available for this person.
-    card: ItemCard | None
-    choices: Choices
-    #: Name and key of every action.
-    actions: dict[str, tuple[str, str]]
-    #: Number of comments that this person labelled toxic today.
-    toxic_today: int
-    #: The decision just made, to undo.
-    done: int | None
-    require_code: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemCardsPage(Page, template="item_cards.html"):
-    """Items without the rest of the page, for the script."""
-
-    cards: Sequence[ItemCard]
-    choices: Choices
-
-
 @pages.get("/")
 def show(
     session: Annotated[Session, Depends(page_session(ACCOUNT, "review"))],
@@ -230,7 +204,9 @@ def show(
     lease = resume(session, held) if person.reviews else None
     if lease is None and person.reviews:
         lease = next(iter(review.lease_for(session.context, person, 1)), None)
-    page = ReviewPage(
+    response = render(
+        session,
+        "review.html",
         counts=session.request.app.state.queue_counts(),
         card=None if lease is None else _card(session, lease, reveal),
         choices=_choices(session),
@@ -239,7 +215,6 @@ def show(
         done=done,
         require_code=session.context.options.require_code,
     )
-    response = render(page, session)
     if lease is not None:
         set_cookie(session.request, response, LEASE_COOKIE, cookie_of(lease))
     return response
@@ -316,11 +291,12 @@ def _choices(session: Session) -> Choices:
 
 
 def _cards(session: Session, leased: Sequence[Lease]) -> Response:
-    page = ItemCardsPage(
+    return render(
+        session,
+        "item_cards.html",
         cards=[_card(session, lease) for lease in leased],
         choices=_choices(session),
     )
-    return render(page, session)
 
 
 def _card(session: Session, lease: Lease, revealed: int = 0) -> ItemCard:

@@ -1,7 +1,6 @@
 """Search for comments, and one comment with its history and the correction of its label."""
 
 import datetime as dt
-from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Response
@@ -11,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from modwatch.common.errors import LeaseConflictError, QueueError
 from modwatch.review import search
 from modwatch.review.console.decision_choices import codes_of, reasons_of, titles_of
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import LeadForm, Session, form_session, page_session
 from modwatch.review.console.review import correct
 from modwatch.review.console.schemas import (
@@ -27,7 +26,7 @@ from modwatch.review.console.schemas import (
 )
 from modwatch.review.people.accounts import ROLE_SCOPES, Moderator
 from modwatch.review.queue.deciding import LONGEST_NOTE
-from modwatch.review.search import OWN_DAYS, Found, FoundItem, History, SearchQuery, Viewer
+from modwatch.review.search import OWN_DAYS, Found, SearchQuery, Viewer
 from modwatch.review.tables import ACTIONABLE_KINDS, STATUSES
 
 
@@ -55,22 +54,6 @@ SearchForm = Annotated[Session, Depends(form_session("decisions:read", "review")
 _TERMS = tuple(SearchQuery.__dataclass_fields__.keys() - {"cursor"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchPage(Page, template="search.html"):
-    """The form and its results."""
-
-    #: Content of the form.
-    form: dict[str, str]
-    problem: str | None
-    found: Found
-    statuses: tuple[str, ...]
-    titles: dict[str, str]
-    #: Days for which a moderator finds their own decisions; None: everyone's decisions.
-    own_days: int | None
-    #: Whether this person may see why items were sent.
-    scores: bool
-
-
 @pages.get("/search")
 def show_search(session: SearchSession, day: dt.date | None = None) -> Response:
     """Return the form and the latest items, or those of a day."""
@@ -92,7 +75,9 @@ def _results(session: Session, form: dict[str, str]) -> Response:
         found = search.find(session.engine, _query(form), viewer)
     except (QueueError, ValidationError) as exc:
         problem = problem_of(exc)
-    page = SearchPage(
+    return render(
+        session,
+        "search.html",
         form={name: form.get(name, "") for name in _TERMS},
         problem=problem,
         found=found,
@@ -101,7 +86,6 @@ def _results(session: Session, form: dict[str, str]) -> Response:
         own_days=None if viewer.sees_all else OWN_DAYS // dt.timedelta(days=1),
         scores=viewer.scores,
     )
-    return render(page, session)
 
 
 def _statuses(viewer: Viewer) -> tuple[str, ...]:
@@ -121,34 +105,10 @@ def _query(form: dict[str, str]) -> SearchQuery:
     return TypeAdapter(SearchQuery).validate_python(typed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ItemPage(Page, template="item.html"):
-    """One comment with its history."""
-
-    item: FoundItem
-    history: History
-    problem: str | None = None
-    #: Events after this decision are new to the reader; None: mark none.
-    seen: int | None = None
-    #: Whether to show the form for a correction.
-    correctable: bool
-    #: Idempotency key of the form.
-    key: str
-    codes: dict[int, tuple[tuple[str, str], ...]]
-    reasons: dict[str, str]
-    titles: dict[str, str]
-    longest_note: int = LONGEST_NOTE
-
-    @property
-    def last(self) -> int:
-        """The last decision on the comment; 0 if there is none."""
-        return max((event.decision_id or 0 for event in self.history.events), default=0)
-
-
 @pages.get("/items/{item_id}")
 def show_item(item_id: RecordId, session: SearchSession) -> Response:
     """Return the comment of an item, with its history."""
-    return render(_item_page(session, item_id), session)
+    return _item_page(session, item_id)
 
 
 @pages.post("/items/{item_id}/correct")
@@ -179,20 +139,33 @@ def correct_label(
             others_too=True,
         )
     except LeaseConflictError as exc:
-        page = replace(_item_page(session, item_id), problem=str(exc), seen=seen)
-        return render(page, session, 409)
+        return _item_page(session, item_id, 409, problem=str(exc), seen=seen)
     except QueueError as exc:
-        return render(replace(_item_page(session, item_id), problem=str(exc)), session)
+        return _item_page(session, item_id, problem=str(exc))
     return RedirectResponse(f"../{item_id}?notice=corrected", 303)
 
 
-def _item_page(session: Session, item_id: int) -> ItemPage:
+def _item_page(
+    session: Session,
+    item_id: int,
+    status: int | None = None,
+    *,
+    problem: str | None = None,
+    seen: int | None = None,
+) -> Response:
+    """Return the page; events after the decision `seen` are marked as new, if it is given."""
     locale = session.locale
     history = search.history(session.engine, viewer_of(session.person), item_id=item_id)
     item = next(item for item in history.items if item.id == item_id)
-    return ItemPage(
+    return render(
+        session,
+        "item.html",
+        status,
+        problem=problem,
+        seen=seen,
         item=item,
         history=history,
+        last=max((event.decision_id or 0 for event in history.events), default=0),
         # The kind is None of one's own label; labels of the other kinds exist for comparison.
         correctable=session.person.may("lead")
         and item.status == "decided"
@@ -201,4 +174,5 @@ def _item_page(session: Session, item_id: int) -> ItemPage:
         codes={label: codes_of(session.policy, label, locale) for label in (1, 0)},
         reasons=reasons_of(session.policy, "correct", locale),
         titles=titles_of(session.policy, locale),
+        longest_note=LONGEST_NOTE,
     )

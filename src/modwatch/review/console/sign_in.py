@@ -3,7 +3,6 @@
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from modwatch.common.errors import AccessDeniedError, CodeRequiredError, QueueError, ThrottledError
 from modwatch.review.console.i18n import N_
-from modwatch.review.console.render import Page, RedirectPage, render_public
+from modwatch.review.console.render import render_public
 from modwatch.review.console.request_context import (
     SESSION_COOKIE,
     ContextDep,
@@ -42,23 +41,6 @@ Next = Annotated[str, Query(max_length=200)]
 
 #: Paths of our own pages.
 _OWN_PATH = re.compile(r"[a-z0-9_]+(/[A-Za-z0-9_-]+)*")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignInPage(Page, template="sign_in.html"):
-    """Forms for password and access token."""
-
-    #: CSRF token of the forms.
-    csrf: str
-    problem: str | None
-    #: Whether the password was right, and the code is due.
-    code: bool
-    #: Seconds until the next attempt, after too many that failed.
-    wait: int | None
-    #: Whether an identity provider is configured.
-    provider: bool
-    #: Path of the page to show after sign-in, if any.
-    next: str
 
 
 @pages.get("/login")
@@ -179,7 +161,7 @@ def finish(
         response: Response = RedirectResponse("../login?notice=provider", 303)
     else:
         # Not a redirect: the browser sends no strict cookie on one that another site started.
-        response = render_public(RedirectPage(to="../"), request)
+        response = render_public(request, "redirect.html", to="../")
         set_cookie(request, response, SESSION_COOKIE, session)
     delete_cookies(request, response, OIDC_COOKIE)
     return response
@@ -204,7 +186,10 @@ def _sign_in_page(
     status: int = 200,
 ) -> Response:
     login = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(32)
-    page = SignInPage(
+    response = render_public(
+        request,
+        "sign_in.html",
+        status,
         csrf=csrf_of(login),
         problem=problem,
         code=code,
@@ -212,7 +197,6 @@ def _sign_in_page(
         provider=request.app.state.provider is not None,
         next=go_on if _OWN_PATH.fullmatch(go_on) else "",
     )
-    response = render_public(page, request, status)
     if wait is not None:
         response.headers["Retry-After"] = str(wait)
     set_cookie(request, response, LOGIN_COOKIE, login)

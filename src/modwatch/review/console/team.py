@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -11,9 +10,9 @@ from modwatch.common.errors import QueueError
 from modwatch.review import database, workload
 from modwatch.review.console.decision_choices import titles_of
 from modwatch.review.console.dismissals import lanes_of
-from modwatch.review.console.render import Page, render
+from modwatch.review.console.render import render
 from modwatch.review.console.request_context import LeadSession
-from modwatch.review.quality_control.agreement import AgreementReport, agreement_report
+from modwatch.review.quality_control.agreement import agreement_report
 from modwatch.review.quality_control.blindness import last_recognised
 from modwatch.review.quality_control.error_rates import (
     MOST_GROUPS,
@@ -26,7 +25,7 @@ from modwatch.review.quality_control.error_rates import (
 )
 from modwatch.review.quality_control.queueing import unlike_gold
 from modwatch.review.queue.leases import UNDO_WITHIN
-from modwatch.review.workload import Grain, Throughput
+from modwatch.review.workload import Grain
 from modwatch.statistics.agreement import MINIMUM_PAIRS
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 
@@ -62,25 +61,6 @@ pages = APIRouter(include_in_schema=False)
 _FOUR_WEEKS = dt.timedelta(days=27)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TeamPage(Page, template="team.html"):
-    """Decisions by person, and agreement."""
-
-    problem: str | None
-    first: dt.date
-    last: dt.date
-    grain: Grain
-    rows: list[Throughput]
-    #: Of at least four weeks, since a day has few comparisons; None for an invalid period.
-    quality: AgreementReport | None
-    #: Gold comments that are served to nobody, see `queueing.unlike_gold`.
-    unlike_gold: int
-    #: Kinds of items that the last weekly measurement recognised, see `blindness`.
-    recognised: list[str]
-    #: With fewer compared labels, a figure is insufficient.
-    minimum: int = MINIMUM_PAIRS
-
-
 @pages.get("/lead/team")
 def show_team(
     session: LeadSession,
@@ -101,7 +81,9 @@ def show_team(
         )
     except QueueError as exc:
         problem = str(exc)
-    page = TeamPage(
+    return render(
+        session,
+        "team.html",
         problem=problem,
         first=first,
         last=last,
@@ -110,36 +92,8 @@ def show_team(
         quality=quality,
         unlike_gold=unlike_gold(engine),
         recognised=last_recognised(engine),
+        minimum=MINIMUM_PAIRS,
     )
-    return render(page, session)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorRatesPage(Page, template="error_rates.html"):
-    """Error rates by queue, reason and week, and overturned labels."""
-
-    problem: str | None
-    first: dt.date
-    last: dt.date
-    #: The queue of the overturned labels; empty: all `queues`.
-    queue: str
-    queues: tuple[str, ...]
-    #: None for an invalid period.
-    report: ErrorRateReport | None
-    overturned: OverturnedLabels
-    #: Title of every policy code.
-    titles: dict[str, str]
-    minimum: int = MINIMUM_CONFIRMED
-    most: int = MOST_OVERTURNED
-    most_groups: int = MOST_GROUPS
-
-    def scale(self, rate: str) -> float:
-        """Return the highest end of an interval of `false_positive` or `false_negative`."""
-        if self.report is None:
-            return 1.0
-        groups = (self.report.by_queue, self.report.by_reason, self.report.by_week)
-        rates = [self.report.everything, *(rate for group in groups for rate in group.values())]
-        return max((getattr(group, rate).high or 0.0 for group in rates), default=0.0) or 1.0
 
 
 @pages.get("/lead/errors")
@@ -165,7 +119,9 @@ def show_error_rates(
         overturned = overturned_labels(engine, session.person.id, first, last, queues=wanted)
     except QueueError as exc:
         problem = str(exc)
-    page = ErrorRatesPage(
+    return render(
+        session,
+        "error_rates.html",
         problem=problem,
         first=first,
         last=last,
@@ -174,5 +130,17 @@ def show_error_rates(
         report=report,
         overturned=overturned,
         titles=titles_of(session.policy, session.locale),
+        scales={name: _scale(report, name) for name in ("false_positive", "false_negative")},
+        minimum=MINIMUM_CONFIRMED,
+        most=MOST_OVERTURNED,
+        most_groups=MOST_GROUPS,
     )
-    return render(page, session)
+
+
+def _scale(report: ErrorRateReport | None, rate: str) -> float:
+    """Return the highest end of an interval of a rate."""
+    if report is None:
+        return 1.0
+    groups = (report.by_queue, report.by_reason, report.by_week)
+    rates = [report.everything, *(rate for group in groups for rate in group.values())]
+    return max((getattr(group, rate).high or 0.0 for group in rates), default=0.0) or 1.0
