@@ -14,12 +14,11 @@ from airflow.plugins_manager import AirflowPlugin
 
 from modwatch.common.addresses import OPS_PREFIX, overview_url
 from modwatch.installation.console import AIRFLOW_PREFIX, MountedConsole
-from modwatch.installation.mounted import MountedOpsPage, OpenedEarly
+from modwatch.installation.mounted import MountedOpsPage
 from modwatch.pipeline.airflow.timetables import DayTimetable, EveryDayTimetable
 from modwatch.settings import load_settings
 
 _settings = load_settings()
-_ops_page = MountedOpsPage()
 
 
 class ModwatchPlugin(AirflowPlugin):
@@ -29,16 +28,7 @@ class ModwatchPlugin(AirflowPlugin):
     timetables: ClassVar = [DayTimetable, EveryDayTimetable]
     fastapi_apps: ClassVar = [
         {"name": "Modwatch review", "app": MountedConsole(), "url_prefix": AIRFLOW_PREFIX},
-        {"name": "Modwatch", "app": _ops_page, "url_prefix": OPS_PREFIX},
-    ]
-    # Only Airflow's server makes it, when it starts; all processes of Airflow load the plugin.
-    fastapi_root_middlewares: ClassVar = [
-        {
-            "name": "Modwatch",
-            "middleware": OpenedEarly,
-            "args": [],
-            "kwargs": {"application": _ops_page},
-        },
+        {"name": "Modwatch", "app": MountedOpsPage(), "url_prefix": OPS_PREFIX},
     ]
     external_views: ClassVar = [
         {

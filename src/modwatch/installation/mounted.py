@@ -16,21 +16,6 @@ if TYPE_CHECKING:
     from modwatch.monitoring.ops_page.page import LastAudit, OpsData
 
 
-class OpenedEarly:
-    """Middleware that does nothing but open an application when the server around it starts.
-
-    A server does not start applications that are mounted in it, but it creates its middleware.
-    """
-
-    def __init__(self, app: "ASGIApp", application: "MountedApplication") -> None:
-        self._app = app
-        application.open_early()
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Serve one request."""
-        await self._app(scope, receive, send)
-
-
 class MountedApplication(ABC):
     """An application inside another server; the first request opens what it needs."""
 
@@ -52,13 +37,6 @@ class MountedApplication(ABC):
         if self._app is None:
             self._app = await run_in_threadpool(self._open)
         await self._app(scope, receive, send)
-
-    def open_early(self) -> None:
-        """Open in the background what the first request needs, which takes seconds to import."""
-        threading.Thread(target=self._prepare, name="modwatch-open", daemon=True).start()
-
-    def _prepare(self) -> None:
-        self._open()
 
     @abstractmethod
     def _create(self, resources: "Resources", exits: ExitStack) -> "ASGIApp":
@@ -95,10 +73,6 @@ class MountedOpsPage(MountedApplication):
             repair=repair_day,
         )
         return create_ops_app(ops_data(resources), access)
-
-    def _prepare(self) -> None:
-        """Read the page once: imports, the lake, the database."""
-        self._open().state.read()  # type: ignore[attr-defined]
 
 
 def operator() -> "Callable[..., str]":

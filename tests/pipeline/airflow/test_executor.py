@@ -1,9 +1,12 @@
 """What the scheduler loads for its tasks, and that a process forked afterwards can use it."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
+from dataclasses import dataclass
 
 import pytest
 
@@ -123,3 +126,82 @@ def test_tasks_that_need_no_pytorch_load_another_module(module, variables, monke
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert executor._scoring(load_settings()) == f"modwatch.models.scoring.{module}"
+
+
+@dataclass
+class Task:
+    """What the executor uses of a workload."""
+
+    key: str
+    display_name: str = "task"
+    running_state: str | None = None
+    success_state: str = "success"
+    failure_state: str = "failed"
+
+
+@pytest.fixture
+def running(monkeypatch, executor):
+    """Return a function that runs tasks by their keys, and the executor; tasks write their pid."""
+    monkeypatch.setattr(executor, "preload", lambda _: None)
+    monkeypatch.setattr(executor.BaseExecutor, "run_workload", staticmethod(run_task))
+    made = executor.PreloadingExecutor(parallelism=2)
+    made.start()
+
+    def run_all(*keys):
+        tasks = [Task(key) for key in keys]
+        made.queued_tasks.update((task.key, task) for task in tasks)
+        made.running.update(keys)
+        made._process_workloads(tasks)
+        wait_until(lambda: made.sync() or not made.running)
+        return {key: made.event_buffer[key][0] for key in keys}
+
+    yield run_all, made
+    made.end()
+
+
+def run_task(task, **_):
+    if task.key == "bad":
+        raise RuntimeError("no")
+
+
+def wait_until(condition, *, rounds=2_000):
+    for _ in range(rounds):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+def test_the_first_task_starts_the_one_process_that_runs_all(running):
+    run_all, made = running
+    assert made.workers == {}
+    assert run_all("one") == {"one": "success"}
+    (pid,) = made.workers
+    assert run_all("two", "three", "bad", "four") == {
+        "two": "success", "three": "success", "bad": "failed", "four": "success",
+    }  # fmt: skip
+    assert list(made.workers) == [pid]
+
+
+def test_the_process_ends_without_tasks_and_the_next_one_starts_another(
+    running, monkeypatch, executor
+):
+    run_all, made = running
+    run_all("one")
+    (pid,) = made.workers
+    made.sync()
+    assert list(made.workers) == [pid]
+    monkeypatch.setattr(executor, "IDLE_SECONDS", 0.0)
+    wait_until(lambda: made.sync() or not made.workers)
+    monkeypatch.setattr(executor, "IDLE_SECONDS", 60.0)
+    assert run_all("two") == {"two": "success"}
+    assert list(made.workers) != [pid]
+
+
+def test_a_process_that_was_killed_is_replaced(running):
+    run_all, made = running
+    run_all("one")
+    (pid,) = made.workers
+    os.kill(pid, signal.SIGKILL)
+    assert run_all("two") == {"two": "success"}
+    assert list(made.workers) != [pid]

@@ -105,8 +105,6 @@ class AirflowHome:
             "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(
                 self.folder / "logs" / "dag_processor"
             ),
-            # A small day takes seconds: look for ended tasks more often than once a second.
-            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             # Files that have changed are parsed at once; the others took a sixth of a core.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
             "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from modwatch.common.addresses import is_loopback
 from modwatch.common.errors import SettingsError, StackError
 from modwatch.installation.environment import require_space
-from modwatch.installation.resources import open_resources
 from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.installation.stack.commands import pages
 from modwatch.installation.stack.logs import remove_old
@@ -213,6 +212,8 @@ def _databases(home: Path, settings: Settings) -> Iterator[EmbeddedServer]:
             os.environ[name] = server.application_url("modwatch")
             upgrade(server.url("modwatch"), application=APPLICATION)
         else:
+            from modwatch.installation.resources import open_resources
+
             with open_resources(settings) as resources:
                 resources.migrate()
         try:
@@ -236,7 +237,7 @@ def _mlflow(url: str, database_url: str, home: Path) -> Service:
     return Service(
         name="mlflow",
         command=[
-            str(Path(sys.executable).with_name("mlflow")), "server",
+            sys.executable, "-m", "modwatch.installation.stack.mlflow_server", "server",
             "--host", parts.hostname or "127.0.0.1", "--port", str(parts.port or 5000),
             "--workers", "1",
             "--backend-store-uri", database_url,

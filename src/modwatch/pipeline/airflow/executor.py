@@ -2,18 +2,25 @@
 
 Airflow forks a process for each task. Without this executor each of them imports what its step
 uses: two to eight seconds of a core, mostly for PyTorch, Great Expectations and MLflow. With it the
-scheduler imports all of that once, and every task shares the pages in memory.
+first task starts one process that imports all of that once, and every task is forked from it and
+shares the pages in memory. When there was no task for a minute it ends, and frees them.
 
-Use it as `AIRFLOW__CORE__EXECUTOR=modwatch.pipeline.airflow.executor.PreloadingExecutor`. Restart
-the scheduler after Modwatch or a package was updated: tasks run what the scheduler has imported.
+Use it as `AIRFLOW__CORE__EXECUTOR=modwatch.pipeline.airflow.executor.PreloadingExecutor`. Tasks run
+what that process has imported: after an update of Modwatch or of a package, restart the scheduler.
 """
 
+import gc
 import importlib
 import logging
+import multiprocessing
+import signal
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+from airflow.executors.base_executor import BaseExecutor, get_execution_api_server_url
 from airflow.executors.local_executor import LocalExecutor
 
 from modwatch.settings import Settings, load_settings
@@ -36,13 +43,111 @@ _ALWAYS = (
 )
 
 
+#: Seconds without a task after which the process with the packages ends.
+IDLE_SECONDS = 60.0
+
+#: More tasks than an executor sends at a time.
+_MOST_UNREAD = 1_000
+
+
 class PreloadingExecutor(LocalExecutor):  # type: ignore[misc]
     """Runs tasks on this machine, in processes that have their packages already."""
 
     def start(self) -> None:
-        """Import the packages, then fork the workers."""
-        preload(load_settings())
+        """Start without a process: the first task starts it."""
+        self._busy = time.monotonic()
         super().start()
+        self.activity_queue = _Tasks()
+
+    def sync(self) -> None:
+        """Read results, and end the process when there was no task for a while."""
+        super().sync()
+        if self.running or not self.workers:
+            self._busy = time.monotonic()
+        elif time.monotonic() - self._busy > IDLE_SECONDS:
+            self._busy = time.monotonic()
+            self.activity_queue.put(None)
+
+    def _check_workers(self) -> None:
+        if any(not process.is_alive() for process in self.workers.values()):
+            self.activity_queue = self.activity_queue.renewed(self._unread_messages.value)
+        super()._check_workers()
+
+    def _spawn_workers_with_gc_freeze(self, spawn_number: int) -> None:  # noqa: ARG002 - always one
+        if self._unread_messages.value and not self.workers:
+            self._spawn_worker()
+
+    def _spawn_worker(self) -> None:
+        given = (self.activity_queue, self.result_queue, self._unread_messages, self.conf)
+        process = multiprocessing.Process(target=_fork_tasks, args=given)
+        process.start()
+        self.workers[process.pid] = process
+
+
+class _Tasks:
+    """A queue with one reader, and so without a lock, which a reader that is killed would keep."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = multiprocessing.Pipe(duplex=False)
+        self._sent = deque[Any](maxlen=_MOST_UNREAD)
+
+    def put(self, task: Any) -> None:
+        self._sent.append(task)
+        self._writer.send(task)
+
+    def get(self) -> Any:
+        return self._reader.recv()
+
+    def empty(self) -> bool:
+        return not self._reader.poll()
+
+    def close(self) -> None:
+        self._reader.close()
+        self._writer.close()
+
+    def renewed(self, unread: int) -> "_Tasks":
+        """Return a queue with the last tasks alone, in place of one whose reader was killed.
+
+        It may have been in the middle of one.
+        """
+        self.close()
+        fresh = _Tasks()
+        for task in list(self._sent)[len(self._sent) - unread :]:
+            fresh.put(task)
+        return fresh
+
+
+def _fork_tasks(tasks: _Tasks, results: Any, unread: Any, conf: Any) -> None:
+    """Import the packages, then fork a process for each task, until None.
+
+    The scheduler sends no more tasks at a time than its `parallelism`.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    preload(load_settings())
+    gc.freeze()  # collections in a child would copy the pages
+    forked: list[multiprocessing.Process] = []
+    while (task := tasks.get()) is not None:
+        with unread:
+            unread.value -= 1
+        forked = [process for process in forked if process.is_alive()]
+        forked.append(multiprocessing.Process(target=_run, args=(task, results, conf)))
+        forked[-1].start()
+    for process in forked:
+        process.join()
+
+
+def _run(task: Any, results: Any, conf: Any) -> None:
+    """Run one task, in a process of its own, and report how it ended."""
+    if task.running_state is not None:
+        results.put((task.key, task.running_state, None))
+    try:
+        BaseExecutor.run_workload(
+            task, server=get_execution_api_server_url(conf), subprocess_logs_to_stdout=True
+        )
+        results.put((task.key, task.success_state, None))
+    except Exception as exc:  # noqa: BLE001 - as Airflow's: the task has failed
+        _log.exception("A task could not be run.")
+        results.put((task.key, task.failure_state, exc))
 
 
 def preload(settings: Settings) -> None:

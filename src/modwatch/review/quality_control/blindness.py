@@ -10,9 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 from sqlalchemy import Engine, text
 
 from modwatch.common.columns import shown
@@ -158,6 +155,10 @@ def _auc(items: pd.DataFrame, kind: str, seed: int) -> Estimate:
     x = items.drop(columns=["kind", "day"])
     for name in x.select_dtypes(exclude="number"):
         x[name] = pd.factorize(x[name])[0]
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
+
     model = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=8, min_samples_leaf=20, class_weight="balanced",
         random_state=seed,
