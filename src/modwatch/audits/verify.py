@@ -97,7 +97,7 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
       without a label;
     - tries random numbers in the approval until a result pleases: only the database shows it;
     - changes names and times, or cuts steps off the end of the chain: signatures and timestamps
-      show the former, and the register of audits and the database both. See `modwatch.audits`.
+      show the former, and the register of audits both.
     """
     problems: list[str] = []
     folder = AuditFolder(folder)

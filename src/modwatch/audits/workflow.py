@@ -68,7 +68,7 @@ class Audit:
     database: Engine
     #: How the queue serves each reason.
     lanes: Lanes
-    #: Who may witness its steps, in addition to its own files, register and database.
+    #: Who may witness its steps, in addition to its own files and the register.
     witnesses: Witnesses
     #: Where witnesses of the decision log are kept, and the authority that stamps them.
     place: Folder | None
@@ -124,7 +124,8 @@ class Audit:
                 raise AuditError(
                     f"audit {self.name!r} was planned by another request; choose another name"
                 )
-            self._enter(chain)  # the process may have been killed before
+            # The process may have been killed before.
+            register.enter(self.database, chain, self.plan)
             return self.plan
         days, flagged, unflagged = sources.survey(self.lake, request.days)
         if not flagged.comments + unflagged.comments:
@@ -364,7 +365,8 @@ class Audit:
         )
 
     def _active_chain(self) -> list[Event]:
-        self._enter(self.chain)  # the process may have been killed before
+        # The process may have been killed before.
+        register.enter(self.database, self.chain, self.plan)
         if self.chain[-1].action == "cancelled":
             withdraw_audit(self.database, self.name)  # the process may have been killed before
             raise AuditCancelledError(
@@ -426,11 +428,6 @@ class Audit:
         seed = made_seed(self.plan, approved.facts, public_value)
         return seed, {PUBLIC_VALUE: public_value} if public_value else {}
 
-    def _enter(self, chain: list[Event]) -> None:
-        """Enter the steps of the audit into the register and the database, each once."""
-        self.store.enter(chain)
-        register.witness(self.database, chain, self.plan)
-
     def _record(
         self,
         action: str,
@@ -443,7 +440,7 @@ class Audit:
         self.store.record(self.name, action, actor=actor, content=content, note=note, facts=facts)
         for read in ("chain", "folder"):
             vars(self).pop(read, None)
-        register.witness(self.database, self.chain, self.plan)
+        register.enter(self.database, self.chain, self.plan)
         try:
             self.stamp()
         except TimestampError as exc:  # a step must not wait for others; `stamp` tries again
@@ -451,7 +448,7 @@ class Audit:
 
     def _of_same_days(self) -> Iterator[OtherAudit]:
         """Yield the other audits of days of the period."""
-        for name, steps in register.same_days(self.store.register(), self.plan).items():
+        for name, steps in register.same_days(register.read(self.database), self.plan).items():
             labels = self.store.cancelled_labels(name)
             if labels is None:
                 labels = len(sources.current_labels(self.database, name))
@@ -459,7 +456,7 @@ class Audit:
                 audit=name,
                 first=steps[0].first,
                 last=steps[0].last,
-                action=steps[-1].action,
+                action=steps[-1].step,
                 at=steps[-1].at,
                 labels=labels,
             )
