@@ -44,7 +44,7 @@ from modwatch.common.text import folded
 from modwatch.data.lake.day_scores import DEMONSTRATION
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
-from modwatch.review.log.witnesses import Authority, Newest, newest
+from modwatch.review.log.witnesses import Newest, newest
 from modwatch.review.queue.lanes import Lanes
 from modwatch.statistics.audit.draw import draw
 from modwatch.statistics.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
@@ -70,9 +70,8 @@ class Audit:
     lanes: Lanes
     #: Who may witness its steps, in addition to its own files and the register.
     witnesses: Witnesses
-    #: Where witnesses of the decision log are kept, and the authority that stamps them.
+    #: Where witnesses of the decision log are kept.
     place: Folder | None
-    authority: Authority | None
 
     @cached_property
     def chain(self) -> list[Event]:
@@ -354,14 +353,17 @@ class Audit:
         """Return what is wrong with the evidence; see `verification.levels_of`."""
         return [problem for level in self.levels() for problem in level.problems]
 
-    def levels(self, witness: Newest | None = None) -> list[Level]:
+    def levels(
+        self, witness: Newest | None = None, witnesses: Witnesses | None = None
+    ) -> list[Level]:
         """Return what each level of verification shows; see `verification.levels_of`.
 
-        `witness` is that of the decision log, by default the newest one that is kept.
+        `witness` is that of the decision log, by default the newest one that is kept, and
+        `witnesses` must vouch for the steps, in place of those of the audit, which may.
         """
-        witness = witness or newest(self.place, self.authority)
+        witness = witness or newest(self.place, self.witnesses.authority)
         return verification.levels_of(
-            self.name, self.store, self.lake, self.database, self.witnesses, witness
+            self.name, self.store, self.lake, self.database, witnesses or self.witnesses, witness
         )
 
     def _active_chain(self) -> list[Event]:

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from modwatch.audits.store import AuditStore
     from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
+    from modwatch.common.ledger.timestamps import Authority
     from modwatch.models.scoring.remote import RemoteScorer
     from modwatch.models.scoring.scorer import Scorer
     from modwatch.monitoring.measurements.references import ReferencePlan
     from modwatch.review.embedded import EmbeddedServer
-    from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
     from modwatch.statistics.divergence.mentions import Terms
     from modwatch.statistics.drift.profile import Profile
@@ -99,25 +99,26 @@ class Resources:
         root = self.settings.witness_folder
         return None if root is None else Folder(root=root, holds="witnesses")
 
-    @property
+    @cached_property
     def authority(self) -> "Authority | None":
         """The time-stamping authority; None: none. Raises TimestampError for unreadable roots."""
-        from modwatch.common.ledger.timestamps import read_roots
-        from modwatch.review.log.witnesses import Authority
+        from modwatch.common.ledger.timestamps import Authority, read_roots
 
         url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
-        if url is None or roots is None:
+        if roots is None:
             return None
-        return Authority(url=url.get_secret_value(), roots=read_roots(roots))
+        return Authority(url=url.get_secret_value() if url else "", roots=read_roots(roots))
 
     @cached_property
     def witnesses(self) -> "Witnesses":
         """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
-        from modwatch.audits.witnesses import read_witnesses
+        from modwatch.audits.witnesses import Witnesses
+        from modwatch.common.ledger.signatures import read_signers
 
-        signers, roots = self.settings.audit_signers, self.settings.timestamp_roots
-        url = self.settings.timestamp_url
-        return read_witnesses(signers, roots, authority=url.get_secret_value() if url else "")
+        signers = self.settings.audit_signers
+        return Witnesses(
+            signers=read_signers(signers) if signers else None, authority=self.authority
+        )
 
     def audit(self, name: str) -> "Audit":
         """Return the audit `name`, whether or not it is planned yet."""
@@ -131,7 +132,6 @@ class Resources:
             lanes=self.lanes,
             witnesses=self.witnesses,
             place=self.witness_folder,
-            authority=self.authority,
         )
 
     @cached_property

@@ -25,12 +25,11 @@ from small_audits import (
 
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment
-from modwatch.audits.witnesses import Witnesses
+from modwatch.audits.witnesses import read_witnesses
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.ledger.chain import commitment
 from modwatch.common.ledger.signatures import make_key, read_key, read_signers
-from modwatch.common.ledger.timestamps import read_roots
 from modwatch.installation.resources import Resources, open_resources
 
 pytestmark = [
@@ -235,10 +234,9 @@ def test_signatures_and_timestamps_are_removed(published, keys, tsa):
         for name, item in published.audit_store.read("small").items()
         if not files.witnessed_steps(name)
     }
-    signers, roots = read_signers(keys / "signers.toml"), read_roots(tsa.roots)
-    demanded = Witnesses(signers=signers, roots=roots, required=True).levels(folder)
-    assert [len(level.problems) for level in demanded] == [2, 2]
-    result = Witnesses(signers=signers, roots=roots).levels(folder)
+    demanded = read_witnesses(keys / "signers.toml", tsa.roots)
+    assert [len(level.problems) for level in demanded.levels(folder)] == [2, 2]
+    result = replace(demanded, required=False).levels(folder)
     assert [(len(level.problems), len(level.remarks)) for level in result] == [(0, 2), (0, 2)]
 
 
@@ -254,7 +252,7 @@ def test_a_step_does_not_wait_for_an_authority(
         assert "has no timestamp yet" in caplog.text
         assert "hunter2" not in caplog.text
         assert remarks(resources, "timestamps") == [
-            "the step approved has no timestamp: its time is only that of the own clock"
+            "the step approved by 'eve' has no timestamp: its time is only that of the own clock"
         ]
     with serving(tsa.answer) as url:
         back = small_home.but(timestamp_url=url, timestamp_roots=tsa.roots)
