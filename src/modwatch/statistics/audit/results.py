@@ -73,11 +73,13 @@ def computed(evidence: Evidence) -> Document:
     rates. Without confirmations, every final label counts as true.
     """
     made = _Estimation.from_evidence(evidence)
-    plan = evidence.plan
-    # Of the sampling error alone: a random sample would have annotator errors, too.
-    (missed,) = made.plain(made.whole, ("prevalence_unflagged",))
+    plan, figures = evidence.plan, made.reported(made.whole)
+    missed = next(figure for figure in figures if figure.metric == "prevalence_unflagged")
+    if made.errors is not None:
+        # Of the sampling error alone: a random sample would have annotator errors, too.
+        (missed,) = made.plain(made.whole, (missed.metric,))
     document = _counts(made) | {
-        "figures": [estimate.figure() for estimate in made.reported(made.whole)],
+        "figures": [figure.figure() for figure in figures],
         "strata": _by_stratum(plan, made.drawn, made.final),
         "domains": _by_domain(made),
         "agreement": agreement(plan, made.drawn, evidence.labels),
@@ -135,7 +137,7 @@ class _Estimation:
         strata = enumerate(self.evidence.plan.strata)
         return _Part(population={n: stratum.population for n, stratum in strata}, drawn=self.drawn)
 
-    def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
+    def plain(self, part: _Part, metrics: Sequence[str]) -> list[AuditEstimate]:
         """Return metrics that take the final labels for true."""
         made = estimator(
             self.evidence, self.final, part.population, part.drawn, self.missing.unknown
@@ -144,14 +146,9 @@ class _Estimation:
 
     def reported(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
         """Return metrics that allow for errors of the annotators, where they are estimated."""
-        if self.errors is None:
+        errors = self.errors
+        if errors is None:
             return self.plain(part, metrics)
-        return self.corrected(self.errors, part, metrics)
-
-    def corrected(
-        self, errors: LabelErrors, part: _Part, metrics: Sequence[str]
-    ) -> list[AuditEstimate]:
-        """Return metrics that allow for these errors of the annotators."""
         draws = estimator(
             self.evidence, errors.drawn, part.population, part.drawn, self.missing.passed_over
         )
