@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
-from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
+from modwatch.audits.dsa.from_audit import Measures, automated_means
+from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.evidence import Event, first_of, moment
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,
@@ -116,11 +116,9 @@ def published_files(
     report = render_report(plan, result, chain, of.earlier, service=of.service, others=others)
     made = {REPORT: report.encode()}
     if of.measures is not None:
-        about = (plan, result, of.measures)
-        means = automated_means(*about, service=of.service, others=others)
-        words = qualitative(*about, service=of.service, others=others)
-        made[AUTOMATED_MEANS_FILE] = automated_means_csv(means)
-        made[QUALITATIVE_FILE] = qualitative_csv(words)
+        about, service = (plan, result, of.measures), of.service
+        made[AUTOMATED_MEANS_FILE] = automated_means(*about, service=service, others=others)
+        made[QUALITATIVE_FILE] = qualitative(*about, service=service, others=others)
     return made
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from modwatch.audits.dsa.statement import refuse_unusable
+from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.plan import (

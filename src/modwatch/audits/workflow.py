@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 from modwatch.audits import evidence, files, register, sources, verification
 from modwatch.audits.consistency import outcome_problems
 from modwatch.audits.descriptions import describe_days
+from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.audits.dsa.from_audit import Measures
-from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
 from modwatch.audits.folder import AuditFolder

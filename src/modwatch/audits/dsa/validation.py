@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import chain, islice
+from math import inf
 
 from modwatch.audits.dsa.cells import echo, key
 from modwatch.audits.dsa.findings import Finding
@@ -25,12 +26,12 @@ from modwatch.audits.dsa.row_rules import (
     unfilled,
     usual,
 )
-from modwatch.audits.dsa.statement import exceeding
 from modwatch.audits.dsa.vocabulary import (
     ALL_QUALITATIVE,
     COLUMNS,
     LANGUAGES,
     NAM_TOTAL,
+    NAM_TRUSTED_FLAGGER,
     OWN_INITIATIVE,
     PLACEHOLDER_TEXT,
     QUALITATIVE,
@@ -245,7 +246,12 @@ def _sums(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
         if entry.indicator in counts_of(entry.scope):
             counts.setdefault((entry.indicator, entry.scope), int(entry.number))
             rows_.setdefault((entry.indicator, entry.scope), entry.row)
-    for part, whole, indicator in exceeding(counts):
+    wholes = dict.fromkeys((OWN_INITIATIVE, *LANGUAGES), TOTAL)
+    wholes[NAM_TRUSTED_FLAGGER] = NAM_TOTAL
+    for indicator, part in counts:
+        whole = wholes.get(part, part)
+        if counts[indicator, part] <= counts.get((indicator, whole), inf):
+            continue
         message = f"'{part}' has {counts[indicator, part]}, '{whole}' {counts[indicator, whole]}."
         yield rows_[indicator, part].finding("part-exceeds-whole", "Value", message)
     for measures, notices in zip(counts_of(TOTAL), counts_of(NAM_TOTAL), strict=True):
