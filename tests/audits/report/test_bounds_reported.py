@@ -44,7 +44,7 @@ def test_recall_is_at_least():
         f"Of 100 comments that should have been flagged, at least {share} were flagged "
         "(95 % confidence bound). Recall could not be estimated: "
     ) in words
-    assert f"2025-11: at least {share} %" in words  # the trend
+    assert f"2025-11, to 2025-11-30 at least {share} %" in words  # over time
     [(_, [row])] = ranges(result, "recall", auditor.plan.rule).groups[:1]
     assert (row.value, row.high) == (None, 100)
     assert "at most" in words  # of the unflagged

@@ -16,7 +16,7 @@ from golden_numbers import assert_reads_as
 from audits.report.reading import parsed, words_of
 from modwatch.audits import evidence, files
 from modwatch.audits.report import render_report
-from modwatch.audits.report.charts import Point, Ranges, Row, Trend, range_of
+from modwatch.audits.report.charts import Ranges, Row, range_of
 from modwatch.audits.report.formatting import bound_of, estimate_decimals, hundredths, score
 from modwatch.audits.report.page import page_context
 from modwatch.audits.report.tables import Table
@@ -175,31 +175,34 @@ def test_comments_without_a_label_and_a_closing_note_are_limits(done):
 
 
 @pytest.mark.parametrize("number", [0, 1, 12])
-def test_the_trend_has_a_point_for_each_audit(adaptive, earlier, number):
+def test_each_audit_has_a_row_over_time(adaptive, earlier, number):
     page = report_on(adaptive, *earlier(number)[::-1])
 
-    pictures = re.findall(r'<figure class="trend">.*?</figure>', page, flags=re.DOTALL)
+    pictures = over_time(page)
     assert len(pictures) == (2 if number else 0)
     assert ("There are no earlier audits" in page) == (number == 0)
     for picture in pictures:
-        assert picture.count("<circle") == number + 1
-        assert picture.count('class="before"') == number
-        assert picture.count('class="day"') <= 3
-        assert picture.rindex('class="before"') < picture.rindex("2026-01-07<")
+        days = re.findall(r", to (\d{4}-\d\d-\d\d)<", picture)
+        assert days == [*(f"2025-{month:02d}-28" for month in range(1, number + 1)), "2026-01-07"]
+        assert picture.count("<circle") == picture.count('class="interval"') == number + 1
 
 
-def test_an_earlier_audit_without_a_figure_is_a_gap(adaptive, earlier):
+def over_time(page: str) -> list[str]:
+    figures = re.findall(r'<figure class="ranges">.*?</figure>', page, flags=re.DOTALL)
+    return [figure for figure in figures if " over time</h3>" in figure]
+
+
+def test_an_earlier_audit_without_a_figure_has_no_mark(adaptive, earlier):
     audits = earlier(3)
     audits[1]["figures"] = [
         figure | {"value": None, "low": None, "high": None, "reason": "no label"}
         for figure in audits[1]["figures"]
     ]
 
-    page = report_on(adaptive, *audits)
+    picture = over_time(report_on(adaptive, *audits))[0]
 
-    picture = page.partition('<figure class="trend">')[2].partition("</figure>")[0]
     assert picture.count("<circle") == 3
-    assert picture.count('class="step"') == 1
+    assert picture.count("no estimate: too few labels or positives") == 1
 
 
 def hostile_report(adaptive: Auditor, result: Document) -> str:
@@ -257,8 +260,6 @@ def test_templates_use_every_field_of_their_context(adaptive, result):
     for context, name in (
         (Ranges, "picture"),
         (Row, "row"),
-        (Trend, "picture"),
-        (Point, "point"),
         (Table, "table"),
     ):
         assert unused((field.name for field in fields(context)), name, "parts.html") == []

@@ -86,7 +86,7 @@ def page_context(
         "answers": [*narrative.answers(plan, result), *others],
         "ranges": [charts.ranges(result, metric, interval) for metric in ("recall", "precision")],
         "strata": charts.strata(result),
-        "trends": charts.trends(result, earlier, interval),
+        "over_time": charts.over_time(result, earlier, interval),
         "history": tables.of_history(result, earlier, interval),
         "estimates": tables.of_estimates(result, interval),
         "strata_table": tables.of_strata(result),

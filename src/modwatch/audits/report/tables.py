@@ -78,7 +78,7 @@ def of_strata(result: Result) -> Table:
             formatting.NONE if (mean := stratum["mean_score"]) is None else formatting.score(mean),
             *(formatting.whole(stratum[name]) for name in counts),
             formatting.rate(stratum["score"]),
-            share.text if (share := stratum_share(stratum)) else formatting.NONE,
+            stratum_share(stratum),
         )
         for stratum in result["strata"]
     )
