@@ -134,7 +134,6 @@ DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
     "few labels": (lambda: proportional([10, 10], 3), "3 labels are too few for 2 strata"),
     "a negative budget": (lambda: proportional([10, 10], -1), "too few"),
     "half a label": (lambda: proportional([10, 10], 10.5), "must be whole"),
-    "a negative minimum": (lambda: proportional([10, 10], 10, minimum=-1), "at least 0, got"),
     "a worst case below 1": (lambda: neyman([9], [0.1], 9, worst_case=0.9), "got 0.9"),
     "no worst case": (lambda: neyman([9], [0.1], 9, worst_case=NAN), "got nan"),
     "fewer than given": (lambda: beyond([9, 9], [3, 3], 5), "5 labels are fewer than the 6"),
