@@ -138,7 +138,7 @@ DESIGNS: dict[str, tuple[Callable[[], object], str]] = {
     "no worst case": (lambda: neyman([9], [0.1], 9, worst_case=NAN), "got nan"),
     "fewer than given": (lambda: beyond([9, 9], [3, 3], 5), "5 labels are fewer than the 6"),
     "a rule": (lambda: ConfirmationRule(negative=1.1, positive=0.0), "of a confirmation must be"),
-    "a share above 1": (lambda: planned_rules({}, {}, 1.1), r"must be in \[0, 1\]"),
+    "a share above 1": (lambda: planned_rules([], 1.1), r"must be in \[0, 1\]"),
     "no bins": (lambda: sample_design.DesignOptions(bins=0), "at least 1, got 0"),
     "prevalence 0": (lambda: sample_design.DesignOptions(expected_prevalence=0.0), "got 0.0"),
     "all flagged": (lambda: sample_design.DesignOptions(flagged_share=1.0), "flagged_share must"),
