@@ -10,17 +10,15 @@ decimals, rounded half to even; intervals are rounded outwards, which does not l
 Counts are digits.
 """
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
-from math import ceil, floor
 from typing import Any
 
-from modwatch.audits.dsa.cells import FORMULA_SIGNS, refuse_unusable
+from modwatch.audits.descriptions import bound_text
+from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.audits.dsa.vocabulary import (
     APPLICABILITY,
     COLUMNS,
@@ -36,6 +34,7 @@ from modwatch.audits.dsa.vocabulary import (
     counts_of,
     indicators_of,
 )
+from modwatch.audits.files import written
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS
@@ -137,14 +136,14 @@ def automated_means(
         NAM_TRUSTED_FLAGGER: _blanks(plan, NAM_TRUSTED_FLAGGER, _NO_NOTICES),
         **_languages(plan, result["domains"], measures, counted),
     }
-    rows = (
+    rows = [
         (
             *(APPLICABILITY[REQUIRED_OF[scope]], service, period_text(plan), SECTION),
             *(indicator.value, scope, *scopes[scope][indicator]),
         )
         for scope, indicator in _order()
-    )
-    return written(COLUMNS, rows)
+    ]
+    return file_of(COLUMNS, rows)
 
 
 def _order() -> Iterator[tuple[str, Indicator]]:
@@ -196,18 +195,15 @@ def _blanks(plan: AuditPlan, scope: str, reason: str) -> _Cells:
 
 
 def reason_of(estimate: Mapping[str, Any], level: float) -> str:
-    """Return why a rate has no value, with its bound, rounded away from what it claims.
+    """Return why a rate has no value, with its bound.
 
     >>> reason_of({"reason": "3 labels", "bound": "lower", "low": 0.42137}, 0.95)
     '3 labels. The rate is at least 0.4213 (95 % confidence bound)'
     """
-    if not estimate.get("bound"):
-        return str(estimate["reason"])
-    if estimate["bound"] == "lower":
-        words = f"at least {floor(estimate['low'] * 10_000) / 10_000:.4f}"
-    else:
-        words = f"at most {ceil(estimate['high'] * 10_000) / 10_000:.4f}"
-    return f"{estimate['reason']}. The rate is {words} ({100 * level:g} % confidence bound)"
+    reason, bound = estimate["reason"], bound_text(estimate)
+    if not bound:
+        return str(reason)
+    return f"{reason}. The rate is {bound} ({100 * level:g} % confidence bound)"
 
 
 def value_text(estimate: Mapping[str, Any]) -> str:
@@ -252,20 +248,13 @@ def period_text(plan: AuditPlan) -> str:
     return f"{plan.first}/{plan.last}"
 
 
-def written(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
-    """Return a file; cells that start like a formula are prefixed with an apostrophe.
-
-    DsaReportError for a cell with control characters.
-    """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
+def file_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
+    """Return a file; DsaReportError for a cell with control characters."""
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
             if cell:
                 refuse_unusable(column.lower(), cell)
-        writer.writerow([f"'{cell}" if cell.startswith(FORMULA_SIGNS) else cell for cell in row])
-    return text.getvalue().encode()
+    return written(columns, rows)
 
 
 def _method(rule: IntervalOptions, *, corrected: bool) -> str:

@@ -8,11 +8,11 @@ from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.audits.dsa.from_audit import (
     NO_DECISIONS,
     Measures,
+    file_of,
     interval_text,
     period_text,
     reason_of,
     value_text,
-    written,
 )
 from modwatch.audits.dsa.vocabulary import (
     ACCURACY_DESCRIPTION,
@@ -70,11 +70,11 @@ def qualitative(
         ),
         SAFEGUARDS: " ".join(_safeguards(plan, result, measures)),
     }
-    rows = (
+    rows = [
         (APPLICABILITY[ALL_QUALITATIVE[name]], service, period_text(plan), name, text)
         for name, text in texts.items()
-    )
-    return written(QUALITATIVE_COLUMNS, rows)
+    ]
+    return file_of(QUALITATIVE_COLUMNS, rows)
 
 
 def _decided(measures: Mapping[str, Measures]) -> str:
