@@ -28,6 +28,7 @@ from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import (
     AuditProgress,
     Labelling,
+    audit_labels,
     audit_progress,
     enqueue_audit,
     moderated_before,
@@ -214,7 +215,7 @@ class Audit:
 
     def conflicting_labels(self) -> list[AuditLabel]:
         """Return the labels by people who decided the comment as moderators; they block sealing."""
-        labels = sources.current_labels(self.database, self.name)
+        labels = audit_labels(self.database, self.name)
         return conflicts(labels, moderated_before(self.database, self.name))
 
     def seal(
@@ -346,7 +347,7 @@ class Audit:
     def cancel(self, *, actor: str, note: str = "") -> None:
         """Cancel the audit and withdraw its items; its evidence stays, with how many labels."""
         with withdrawing(self.database, self.name):  # so that no label comes in meanwhile
-            facts = {evidence.LABELS: str(len(sources.current_labels(self.database, self.name)))}
+            facts = {evidence.LABELS: str(len(audit_labels(self.database, self.name)))}
             self._record("cancelled", actor=actor, note=note, facts=facts)
 
     def verify(self) -> list[str]:
@@ -393,7 +394,7 @@ class Audit:
         _refuse_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
         why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
-            labels = sources.current_labels(self.database, self.name)
+            labels = audit_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
             _refuse_labels_of_approver(self.plan, self.chain, labels)
             content = {files.labels_file(stage): files.write_labels(labels)}
@@ -453,7 +454,7 @@ class Audit:
         for name, steps in register.same_days(register.read(self.database), self.plan).items():
             labels = self.store.cancelled_labels(name)
             if labels is None:
-                labels = len(sources.current_labels(self.database, name))
+                labels = len(audit_labels(self.database, name))
             yield OtherAudit(
                 audit=name,
                 first=steps[0].first,

@@ -150,9 +150,9 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed):
     assert staffed.audit("demo").progress() == AuditProgress(decided=80)
     assert counts(staffed.database, MONDAY).waiting == others
     labels = audit_labels(staffed.database, "demo")
-    assert {row["labeller"] for row in labels} <= {*AUDITORS}
-    given = [row for row in labels if row["action"] == "label"]
-    assert len({(row["comment_id"], row["labeller"]) for row in given}) == len(given)
+    assert {row.labeller for row in labels} <= {*AUDITORS}
+    given = [row for row in labels if row.action == "label"]
+    assert len({(row.comment_id, row.labeller) for row in given}) == len(given)
     assert decided >= len(labels) >= 80
     assert label_audit(staffed, people) == 0
     assert staffed.audit("demo").seal() == 80
@@ -171,13 +171,13 @@ def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(sta
     labels = audit_labels(staffed.database, "demo")
     given = defaultdict(list)
     for row in labels:
-        given[row["comment_id"]].append(row)
+        given[row.comment_id].append(row)
     third = {comment for comment, rows in given.items() if len(rows) == 3}
     assert third
     assert third == {
         comment for comment, rows in given.items() if len(rows) > 1 and not truth[comment]
     }
-    assert {row["action"] for row in labels} == {"label"}
-    by_the_lead = [row for row in labels if row["labeller"] == "sim-audit-lead"]
-    assert {row["comment_id"] for row in by_the_lead} == third
-    assert all(row["label"] == truth[row["comment_id"]] for row in by_the_lead)
+    assert {row.action for row in labels} == {"label"}
+    by_the_lead = [row for row in labels if row.labeller == "sim-audit-lead"]
+    assert {row.comment_id for row in by_the_lead} == third
+    assert all(row.label == truth[row.comment_id] for row in by_the_lead)
