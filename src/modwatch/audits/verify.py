@@ -46,7 +46,7 @@ from modwatch.audits.files import (
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.seeds import LOG, NUMBER, seed_of
 from modwatch.common.errors import AuditError, ModwatchError
-from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.labels import (
     AuditLabel,
     Key,
@@ -54,6 +54,7 @@ from modwatch.statistics.audit.labels import (
     final_labels,
     in_order,
     key_of,
+    labels_demanded,
 )
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Evidence, computed, to_json

@@ -9,8 +9,8 @@ import pytest
 from audit_making import NOW, Comments, make_comments, make_plan
 
 from modwatch.statistics.audit.confirmation_rules import planned_rules
-from modwatch.statistics.audit.draw import DrawnComment, draw, labels_demanded
-from modwatch.statistics.audit.labels import AuditLabel, in_order
+from modwatch.statistics.audit.draw import DrawnComment, draw
+from modwatch.statistics.audit.labels import AuditLabel, in_order, labels_demanded
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.results import Evidence, computed
 

@@ -171,11 +171,8 @@ def _over_time(audits: Sequence[Result], metric: str, interval: IntervalOptions)
 def _row(label: str, estimate: Result, interval: IntervalOptions) -> Row:
     if estimate["value"] is None and not estimate.get("bound"):
         return Row(label=label, text="no estimate: too few labels or positives")
-    if estimate["value"] is None:
-        text = formatting.bound_of(estimate)
-    else:
-        ends = formatting.ends_of(estimate, interval)
-        text = f"{formatting.value_of(estimate, interval)} ({ends})"
+    known = estimate["value"] is not None
+    text = formatting.with_ends(estimate, interval) if known else formatting.bound_of(estimate)
     # An end that is not known is the furthest possible.
     low, high = _percent(estimate["low"]) or 0.0, _percent(estimate["high"])
     return Row(

@@ -167,9 +167,8 @@ def of_agreement(result: Result) -> Table:
     for measure in result["agreement"]:
         value, ends = formatting.NONE, measure["reason"]
         if measure["value"] is not None and measure["metric"] == "observed":
-            places = formatting.decimals(measure["value"], measure["low"], measure["high"])
-            value = formatting.percent(measure["value"], places)
-            ends = formatting.ends(measure["low"], measure["high"], places, "both")
+            value = formatting.value_of(measure, IntervalOptions())
+            ends = formatting.ends_of(measure, IntervalOptions())
         elif measure["value"] is not None:
             value = f"{measure['value']:.2f}"
             ends = f"{measure['low']:.2f} to {measure['high']:.2f}"
@@ -276,7 +275,7 @@ def _with_meaning(metric: str) -> str:
 def _with_ends(estimate: Result, interval: IntervalOptions) -> str:
     if estimate["value"] is None:
         return formatting.lacking_briefly(estimate)
-    return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
+    return formatting.with_ends(estimate, interval)
 
 
 def of_plan(plan: AuditPlan) -> Table:

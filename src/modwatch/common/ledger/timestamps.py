@@ -17,7 +17,6 @@ from cryptography import x509
 from rfc3161_client import (
     HashAlgorithm,
     TimestampRequestBuilder,
-    TimeStampResponse,
     VerificationError,
     VerifierBuilder,
     decode_timestamp_response,
@@ -88,7 +87,12 @@ class Authority:
 
     def _verified(self, answer: bytes, content: bytes, builder: VerifierBuilder) -> datetime:
         """Return when the authority saw `content`, in UTC."""
-        response = _decoded(answer)
+        try:
+            response = decode_timestamp_response(answer)
+        except ValueError:
+            raise TimestampError(
+                "this is not an answer of a time-stamping authority in DER, as RFC 3161 demands"
+            ) from None
         for root in self.roots:
             builder = builder.add_root_certificate(root)
         try:
@@ -125,12 +129,3 @@ def _asked(url: str, query: bytes, timeout: float) -> bytes:
             "again with the next try"
         ) from None
     return bytes(answer)
-
-
-def _decoded(answer: bytes) -> TimeStampResponse:
-    try:
-        return decode_timestamp_response(answer)
-    except ValueError:
-        raise TimestampError(
-            "this is not an answer of a time-stamping authority in DER, as RFC 3161 demands"
-        ) from None

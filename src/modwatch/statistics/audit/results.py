@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors, label_errors
 from modwatch.statistics.audit.label_quality import agreement, error_rates
@@ -23,6 +23,7 @@ from modwatch.statistics.audit.labels import (
     final_labels,
     in_order,
     key_of,
+    labels_demanded,
     unlabelled,
 )
 from modwatch.statistics.audit.metric_intervals import METRICS
