@@ -115,6 +115,12 @@ def test_a_stamped_witness_is_of_the_time_that_it_says(engine, shift, place, aut
     assert "the time is 1970-01-01 00:00 UTC, and the authority" in newest(place, authority).invalid
 
 
+def test_timestamps_are_demanded_of_an_authority_that_is_asked(engine, shift, place):
+    _, last, _ = verify_and_witness(engine, place)
+    assert newest(place, Authority(roots=())).moment == last
+    assert newest(place, Authority(url="http://127.0.0.1:9/", roots=())).text is None
+
+
 def test_a_witness_under_another_name_is_a_problem(engine, shift, place):
     verify_and_witness(engine, place)
     content = place.read(place.names()[0])
