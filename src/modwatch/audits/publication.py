@@ -110,8 +110,14 @@ def published_files(
     """Return the report and the files for transparency reports, by name.
 
     `chain` is that of the signed audit, without its publication. Equal input gives equal bytes.
-    AuditError where the result belongs to another plan or is not the sealed one.
+    AuditError where result or chain belong to another plan.
     """
+    if result["plan"] != plan.digest:
+        raise AuditError(
+            f"audit {plan.audit!r}: the result belongs to another plan; estimate it again"
+        )
+    if chain[0].audit != plan.audit:
+        raise AuditError(f"audit {plan.audit!r}: the chain belongs to audit {chain[0].audit!r}")
     others = [other.sentence(chain[0].at) for other in of.others]
     report = render_report(plan, result, chain, of.earlier, service=of.service, others=others)
     made = {REPORT: report.encode()}

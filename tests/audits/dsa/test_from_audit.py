@@ -25,7 +25,7 @@ from modwatch.audits.dsa.vocabulary import (
     TOTAL,
     Indicator,
 )
-from modwatch.common.errors import AuditError, DsaReportError
+from modwatch.common.errors import DsaReportError
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "insufficient", "no language", "one-sided"])
@@ -159,11 +159,8 @@ def test_a_bound_is_called_one():
     assert "only the lower bound is given" in part_11("one-sided").decode()
 
 
-def test_a_result_of_another_plan_is_refused():
+def test_texts_that_no_file_can_have_are_refused():
     plan, result = audited()
-    other = replace(plan, deadline_days=3)
-    with pytest.raises(AuditError, match="the result belongs to another plan"):
-        automated_means(other, result, MEASURES, service="Forum")
     for made in (automated_means, qualitative):
         for service, says in ((" ", "must not be empty"), ("a\x00b", "character 2 is a control")):
             with pytest.raises(DsaReportError, match=f"service: {says}"):

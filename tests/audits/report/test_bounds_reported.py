@@ -7,7 +7,7 @@ from dataclasses import replace
 from audit_making import ALL_CONFIRMED, Auditor, label_all, make_comments, make_plan
 
 from audits.dsa.half_year import cells
-from audits.report.reading import words_of
+from audits.report.reading import signed, words_of
 from modwatch.audits.dsa.from_audit import automated_means
 from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.dsa.vocabulary import TOTAL
@@ -28,7 +28,7 @@ def reported(
     auditor.draw_and_label()
     result = computed(read_evidence(auditor.folder))
     earlier = result | {"audit": "2025-11", "last_day": "2025-11-30"}
-    return auditor, result, words_of(render_report(plan, result, auditor.chain, [earlier]))
+    return auditor, result, words_of(render_report(plan, result, signed(auditor.chain), [earlier]))
 
 
 def figure(result: Document, metric: str) -> Document:

@@ -35,7 +35,6 @@ from modwatch.audits.dsa.vocabulary import (
     indicators_of,
 )
 from modwatch.audits.files import written
-from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS
 from modwatch.statistics.audit.share_interval import IntervalOptions
@@ -115,12 +114,8 @@ def automated_means(
     context. `measures` are those of the period by the language tag of the comments, "" for none;
     all are own-initiative measures. `others` are sentences about other audits of the same days.
 
-    Raises:
-        AuditError: the result belongs to another plan.
-        DsaReportError: the name of the service is empty or has control characters.
+    Raises DsaReportError if the name of the service is empty or has control characters.
     """
-    if result["plan"] != plan.digest:
-        raise AuditError(f"audit {plan.audit!r}: the result belongs to another plan")
     refuse_unusable("service", service)
     total = sum(measures.values(), Measures())
     undecided = total.comments - total.decided
