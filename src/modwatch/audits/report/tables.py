@@ -56,7 +56,7 @@ def of_estimates(result: Result, interval: IntervalOptions) -> Table:
         columns=("Metric", "Estimate", formatting.level(interval), "Labels", positives, *more),
         rows=tuple(
             (
-                _with_meaning(estimate["metric"]),
+                ": ".join(METRICS[estimate["metric"]]),
                 formatting.value_of(estimate, interval),
                 formatting.ends_of(estimate, interval),
                 formatting.whole(estimate["labels"]),
@@ -172,8 +172,7 @@ def of_agreement(result: Result) -> Table:
         elif measure["value"] is not None:
             value = f"{measure['value']:.2f}"
             ends = f"{measure['low']:.2f} to {measure['high']:.2f}"
-        name = names.get(measure["metric"], title(measure["metric"]))
-        rows.append((name, value, ends, formatting.whole(measure["n"])))
+        rows.append((names[measure["metric"]], value, ends, formatting.whole(measure["n"])))
     return Table(
         caption="Agreement between annotators who labelled the same comment independently"
         ", weighted to represent all labels",
@@ -265,11 +264,6 @@ def of_history(
         rows=rows,
         numbers=frozenset({3, 4}),
     )
-
-
-def _with_meaning(metric: str) -> str:
-    meaning = METRICS.get(metric, ("", ""))[1]
-    return f"{title(metric)}: {meaning}" if meaning else title(metric)
 
 
 def _with_ends(estimate: Result, interval: IntervalOptions) -> str:
