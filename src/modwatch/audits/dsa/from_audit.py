@@ -264,12 +264,9 @@ def _method(rule: IntervalOptions, *, corrected: bool) -> str:
 
 
 def _rates(figures: Iterable[Mapping[str, Any]]) -> dict[Indicator, _Estimate]:
-    """Return accuracy, precision and recall, as far as they were estimated."""
+    """Return accuracy, precision and recall."""
     estimates = {estimate["metric"]: estimate for estimate in figures}
-    return {
-        indicator: estimates.get(name, f"the audit does not estimate {name} by language")
-        for indicator, name in _METRICS.items()
-    }
+    return {indicator: estimates[name] for indicator, name in _METRICS.items()}
 
 
 def _languages(

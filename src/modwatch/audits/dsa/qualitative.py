@@ -104,8 +104,6 @@ def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
     ]
     sentences += _without_label(result)
     for metric, share in _SHARES.items():
-        if metric not in estimates:
-            continue
         estimate, level = estimates[metric], plan.rule.level
         if estimate["status"] == "ok":
             words = f"{value_text(estimate)}. {interval_text(estimate, level)}"
