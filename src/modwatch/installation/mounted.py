@@ -140,7 +140,6 @@ def ops_data(resources: "Resources") -> "OpsData":
         database=lambda: resources.database,
         channels=lambda: resources.alert_channels,
         rules=lambda: resources.alert_rules,
-        plan=lambda: resources.reference_plan,
         last_audit=lambda: last_audit(resources),
         site=resources.site,
     )

@@ -502,9 +502,7 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
     from modwatch.common.mlflow_client import alert_links
     from modwatch.monitoring.incidents.evaluation import evaluate
-    from modwatch.monitoring.measurements.comment_groups import group_behind_fall
 
-    terms = resources.identity_terms
     return evaluate(
         resources.lake,
         resources.checks,
@@ -515,7 +513,6 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
         calendar=resources.calendar,
         window_days=resources.settings.window_days,
         links=alert_links(resources.site),
-        fallen_in=partial(group_behind_fall, resources.lake, policy=resources.policy, terms=terms),
     )
 
 

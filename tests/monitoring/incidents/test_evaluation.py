@@ -71,7 +71,7 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(resources, server
     ]
     assert payload["figure"]["value"] == 0.31
     assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in payload["links"]["MLflow"]
-    pages = {"Modwatch", "MLflow", "validation", "distributions", "review queue", "Airflow"}
+    pages = {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
     assert set(payload["links"]) == pages
     assert payload["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
     assert "Alert raised" in caplog.text

@@ -1,6 +1,5 @@
 """Groups of comments, compared every day and published."""
 
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -14,11 +13,9 @@ from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, review
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements import comment_groups, measurement
-from modwatch.monitoring.measurements.windows import Window
 from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 from modwatch.pipeline import daily
 from modwatch.statistics.live.group_estimates import COVERAGES, LABEL_METRICS, SCORE_METRICS
-from modwatch.statistics.live.group_falls import FallenGroup
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -221,56 +218,6 @@ def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(ho
     assert rows["review_efficiency"].tolist() == pytest.approx(
         source["value"].tolist(), nan_ok=True
     )
-
-
-def test_behind_a_fall_the_days_since_are_compared_with_those_before(install_routed, monkeypatch):
-    """Thirty labels a day are too few to name a group; what is compared is."""
-    home = install_routed(days=2)
-    with open_resources(home.settings) as resources:
-        for day in (MONDAY, TUESDAY):
-            change_comments(resources, day, platform=lambda row: f"p{row % 2}")
-    review(home)
-    home.run("collect_labels", "measure", day=TUESDAY)
-    asked = {}
-    real = comment_groups.fallen_group
-    with open_resources(home.settings) as resources:
-        behind = partial(
-            comment_groups.group_behind_fall, resources.lake, policy=resources.policy, terms={}
-        )
-        monkeypatch.setattr(
-            comment_groups,
-            "fallen_group",
-            lambda *tables, **options: (
-                asked.update(tables=tables, **options) or real(*tables, **options)
-            ),
-        )
-        assert behind(MONDAY, MONDAY, 0.3) is None
-        assert asked == {}, "there are no days before"
-        assert behind(TUESDAY, TUESDAY, 0.3) is None
-        size = resources.lake.count("scores", TUESDAY, role="champion")
-        sizes = [resources.lake.count("labels", day) for day in (MONDAY, TUESDAY)]
-    platforms = [
-        table.query("attribute == 'platform' and metric == 'accuracy'") for table in asked["tables"]
-    ]
-    assert (asked["comments"], asked["fall"]) == (size, 0.3)
-    assert [list(rows["group"]) for rows in platforms] == [["p0", "p1"]] * 2
-    assert [rows["n"].sum() for rows in platforms] == sizes
-
-
-def test_a_hostile_name_behind_a_fall_is_reported_on_one_line(monkeypatch):
-    window = Window(last=MONDAY, days=(MONDAY,), digest="")
-    found = FallenGroup(
-        name="platform=a\nCritical: call this number " + "x" * 80,
-        n=100,
-        **dict.fromkeys(("share", "value", "low", "high", "others"), 0.1),
-        **dict.fromkeys(("value_before", "others_before"), 0.9),
-    )
-    monkeypatch.setattr(comment_groups, "windows", lambda *_: [window, window])
-    monkeypatch.setattr(comment_groups, "_measured", lambda *_: (pd.DataFrame(), 1_000))
-    monkeypatch.setattr(comment_groups, "fallen_group", lambda *_, **__: found)
-    group = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
-    assert group.name == "platform=a?Critical: call this number xxxxxxxxxxx"
-    assert "\n" not in group.sentence()
 
 
 def test_the_largest_groups_are_compared():

@@ -15,7 +15,6 @@ from starlette.middleware.base import RequestResponseEndpoint
 from modwatch.common.cache import TimedCache
 from modwatch.common.errors import IncidentError, ModwatchError
 from modwatch.monitoring.incidents.actions import Action, accept, record, repair
-from modwatch.monitoring.ops_page.distributions import distribution_page
 from modwatch.monitoring.ops_page.page import OpsData, read_overview, render_overview
 from modwatch.monitoring.publishing.days import read_days
 from modwatch.monitoring.publishing.timeline_page import timeline_page
@@ -186,18 +185,10 @@ def day_router(data: OpsData, run_path: Callable[[date], str | None]) -> APIRout
         page = data.checks.read_page(day)
         return HTMLResponse(page) if page else _missing(day, "no validation page")
 
-    def compared(day: date) -> Response:
-        console = data.site.console_url
-        page = distribution_page(data.lake, data.checks, day, plan=data.plan(), console_url=console)
-        if page is None:  # as of every first day
-            return _sentence(f"{day} has nothing to compare it with yet.", status=200)
-        return HTMLResponse(page)
-
     pages: dict[str, Callable[[date], Response]] = {
         "airflow": airflow,
         "mlflow": mlflow,
         "validation": validation,
-        "distributions": compared,
     }
 
     @router.get("/days/{day}/{page}")

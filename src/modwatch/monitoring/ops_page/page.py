@@ -19,7 +19,6 @@ from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
 from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.rules import AlertRule
-from modwatch.monitoring.measurements.references import ReferencePlan
 from modwatch.monitoring.publishing.days import HEADINGS, Day, read_days
 from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import LaneWork, measurements_left, work_left
@@ -52,7 +51,6 @@ class OpsData:
     database: Callable[[], Engine]
     channels: Callable[[], Channels]
     rules: Callable[[], Sequence[AlertRule]]
-    plan: Callable[[], ReferencePlan]
     #: None: no audit was published.
     last_audit: Callable[[], LastAudit | None]
     site: Site
