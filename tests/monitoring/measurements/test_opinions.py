@@ -18,7 +18,7 @@ from modwatch.installation.resources import open_resources
 from modwatch.monitoring.annotation_report import render_page
 from modwatch.monitoring.annotation_report.figures import report_figures
 from modwatch.monitoring.measurements import opinions as monitoring
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+from modwatch.monitoring.publishing.runs import GROUP_EXPERIMENT
 from modwatch.pipeline import opinions
 from modwatch.review.people.accounts import create_moderator
 from modwatch.review.people.changes import describe_group

@@ -13,10 +13,8 @@ from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.figures import (
     day_figures,
     drift_strip,
-    queue_health,
     reliability,
     score_histogram,
-    timeline_figure,
 )
 
 DAY = date(2026, 1, 5)
@@ -25,7 +23,7 @@ DAY = date(2026, 1, 5)
 def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
     assert list(day_figures(dataclasses.replace(full_tables(DAY), **pictures), facts)) == [
         *("collaboration", "collaboration_window", "reliability", "scores"),
-        *("drift", "queue", "what_if"),
+        *("drift", "what_if"),
     ]
 
 
@@ -42,7 +40,7 @@ def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
         estimates=none, window=unknown, drift=tables.drift.assign(status="insufficient")
     )
     figures = day_figures(bare, facts)
-    assert list(figures) == ["collaboration", "collaboration_window", "drift", "queue"]
+    assert list(figures) == ["collaboration", "collaboration_window", "drift"]
     assert all(draw(figure) for figure in figures.values())
 
 
@@ -91,10 +89,6 @@ def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(drift_of):
 @pytest.mark.parametrize("days", [1, 14])
 def test_any_number_of_days_can_be_drawn(drift_of, draw, days):
     assert draw(drift_strip(drift_of(DAY, days), title=""))
-    assert draw(queue_health(drift_of(DAY, days), title=""))
-    values = list(ROWS.values())
-    rows = {DAY + timedelta(number): values[number % 2] for number in range(days)}
-    assert draw(timeline_figure(rows))
 
 
 def test_a_missing_day_is_a_gap(drift_of, draw):
@@ -125,21 +119,6 @@ def test_nothing_to_compare_is_stated(drift_of, words):
     drift = drift_of(DAY, 2)
     only_queue = drift[drift["feature"] == "queue"]
     assert "no reference days yet" in words(drift_strip(only_queue, title=""))
-
-
-def test_completion_and_waiting_are_bars_and_ages_are_lines(drift_of, words):
-    figure = queue_health(drift_of(DAY, 4), title="2026-01-05")
-    completion, waiting, ages = figure.axes
-    assert [bar.get_height() for bar in completion.patches] == [95.0] * 4
-    assert [bar.get_height() for bar in waiting.patches] == [0, 2, 0, 0]
-    np.testing.assert_array_equal(ages.lines[0].get_ydata(), [np.nan, 30.5, np.nan, np.nan])
-    assert "4 days to 2026-01-05" in words(figure)
-
-
-def test_what_is_not_known_is_stated(drift_of, words):
-    drift = drift_of(DAY, 4)
-    text = words(queue_health(drift.assign(status="insufficient"), title=""))
-    assert text.count("unknown") == 3
 
 
 def test_filled_bins_are_shown_with_their_counts(curves, words, draw):
@@ -207,24 +186,3 @@ def test_a_single_comment_of_either_side_can_be_seen():
 def test_constant_scores_and_thresholds_at_the_ends_can_be_drawn(draw):
     for prob, threshold in ((np.full(9, 0.3), 0.999), (np.zeros(1), 0.0), (np.ones(3), 1.0)):
         assert draw(score_histogram(histogram(prob, threshold=threshold), title=""))
-
-
-ROWS = {
-    date(2026, 1, 31): {"model_window/accuracy": 0.8, "day/comments": 10.0},
-    date(2026, 2, 2): {
-        "model_window/accuracy": 0.9,
-        "within_95/model_window_accuracy_low": 0.7,
-        "within_95/model_window_accuracy_high": 1.0,
-    },
-}
-
-
-def titles(figure):
-    return [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
-
-
-def test_every_metric_has_a_panel_with_gaps_at_missing_days():
-    figure = timeline_figure(ROWS)
-    assert titles(figure) == ["Comments (day)", "Accuracy (model window)"]
-    (line,) = figure.axes[1].lines
-    np.testing.assert_array_equal(line.get_ydata(), [0.8, np.nan, 0.9])

@@ -5,11 +5,17 @@ import datetime
 import pandas as pd
 import pytest
 
+from modwatch.monitoring.publishing.days import KeyFigure, group_figures
 from modwatch.monitoring.publishing.description import describe_groups
-from modwatch.monitoring.publishing.keys import MAX_KEYS
-from modwatch.monitoring.publishing.timeline import group_points
 
 MONDAY, TUESDAY = datetime.date(2026, 1, 5), datetime.date(2026, 1, 6)
+
+
+NAMES = ("value", "low", "high")
+
+
+def known(figure: KeyFigure) -> dict[str, float]:
+    return {name: number for name, number in vars(figure).items() if number is not None}
 
 
 def row(group, metric="mean_uncertainty", *, value=0.1, gap=0.02, p_holm=0.5, **changes):
@@ -23,40 +29,36 @@ def row(group, metric="mean_uncertainty", *, value=0.1, gap=0.02, p_holm=0.5, **
     return {**given, **changes}
 
 
-def test_each_group_has_uncertainty_its_difference_and_accuracy():
-    table = pd.DataFrame([row("a"), row("a", "accuracy", value=0.9), row("a", "flagged_share")])
-    assert group_points(table) == {
-        MONDAY: {
-            "uncertainty/platform_a": 0.1,
-            "uncertainty_difference/platform_a": 0.02,
-            "within_95/uncertainty_difference_platform_a_low": pytest.approx(0.01),
-            "within_95/uncertainty_difference_platform_a_high": pytest.approx(0.03),
-            "window_accuracy/platform_a": 0.9,
-            "within_95/window_accuracy_platform_a_low": pytest.approx(0.89),
-            "within_95/window_accuracy_platform_a_high": pytest.approx(0.91),
-        }
+def near(value, *ends):
+    """Return a figure that is equal but for rounding."""
+    return {
+        name: pytest.approx(number) for name, number in zip(NAMES, (value, *ends), strict=False)
     }
 
 
-def test_the_largest_groups_of_all_days_have_keys():
+def test_each_group_has_uncertainty_its_difference_and_accuracy():
+    table = pd.DataFrame([row("a"), row("a", "accuracy", value=0.9), row("a", "flagged_share")])
+    assert {
+        title: {day: known(figure) for day, figure in figures.items()}
+        for title, figures in group_figures(table).items()
+    } == {
+        "platform a: mean uncertainty": {MONDAY: near(0.1)},
+        "platform a: mean uncertainty less all others": {MONDAY: near(0.02, 0.01, 0.03)},
+        "platform a: accuracy, window": {MONDAY: near(0.9, 0.89, 0.91)},
+    }
+
+
+def test_the_largest_groups_of_all_days_are_shown():
     many = [
         row(f"g{number}", dt=day, comments=100 + number, metric=metric)
         for number in range(30)
         for day in (MONDAY, TUESDAY)
         for metric in ("mean_uncertainty", "accuracy")
     ]
-    points = group_points(pd.DataFrame(many))
-    keys = {key for row in points.values() for key in row}
-    assert len(keys) == 7 * 7 <= MAX_KEYS - 9
-    assert "uncertainty/platform_g29" in keys
-    assert "uncertainty/platform_g0" not in keys
-
-
-def test_names_that_differ_in_what_mlflow_refuses_have_keys_of_their_own():
-    table = pd.DataFrame([row(name, "mean_uncertainty") for name in ("a b", "a/b", "a_b")])
-    keys = [key for key in group_points(table)[MONDAY] if key.startswith("uncertainty/")]
-    assert len(keys) == 3
-    assert "uncertainty/platform_a_b" in keys
+    found = group_figures(pd.DataFrame(many))
+    assert len(found) == 7 * 3
+    assert [*found["platform g29: mean uncertainty"]] == [MONDAY, TUESDAY]
+    assert "platform g0: mean uncertainty" not in found
 
 
 def test_the_gap_in_coverage_of_each_attribute_has_a_chart():
@@ -66,20 +68,15 @@ def test_the_gap_in_coverage_of_each_attribute_has_a_chart():
             row(None, "set_coverage", value=0.9, attribute=None, scope="window"),
         ]
     )
-    assert group_points(table) == {
-        MONDAY: {
-            "set_coverage_gap/platform": 0.1,
-            "within_95/set_coverage_gap_platform_low": pytest.approx(0.09),
-            "within_95/set_coverage_gap_platform_high": pytest.approx(0.11),
-        }
-    }
+    [(title, figures)] = group_figures(table).items()
+    assert title == "platform: gap in the coverage of prediction sets"
+    assert known(figures[MONDAY]) == near(0.1, 0.09, 0.11)
 
 
-def test_what_is_insufficient_has_no_point_and_names_become_keys():
-    table = pd.DataFrame([row("a/b c#", value=0.2), row("z", status="insufficient")])
-    assert set(group_points(table)[MONDAY]) >= {"uncertainty/platform_a_b_c_.9994"}
-    assert not [key for key in group_points(table)[MONDAY] if "_z" in key]
-    assert group_points(table.iloc[:0]) == {}
+def test_what_is_insufficient_has_no_figure():
+    table = pd.DataFrame([row("a", value=0.2), row("z", status="insufficient")])
+    assert {title[:10] for title in group_figures(table)} == {"platform a"}
+    assert group_figures(table.iloc[:0]) == {}
 
 
 def test_the_line_names_the_largest_significant_differences():

@@ -16,7 +16,7 @@ from modwatch.common.cache import TimedCache
 from modwatch.common.errors import IncidentError, ModwatchError
 from modwatch.monitoring.incidents.actions import Action, accept, record, repair
 from modwatch.monitoring.ops_page.page import OpsData, read_overview, render_overview
-from modwatch.monitoring.publishing.days import read_days
+from modwatch.monitoring.publishing.days import read_days, read_groups
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import day_run_url, days_address
 
@@ -60,7 +60,9 @@ def create_ops_app(data: OpsData, airflow: AirflowAccess) -> FastAPI:
 
     def timeline() -> str:
         days = read_days(data.lake)
-        return timeline_page(days, data.rules()) if days else overview_page()
+        if not days:
+            return overview_page()
+        return timeline_page(days, data.rules(), read_groups(data.lake))
 
     shown = TimedCache(overview_page, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
 

@@ -30,8 +30,6 @@ from modwatch.statistics.live.figures import FIGURES, keys
 #: MLflow draws one chart per key; no one reads more.
 MAX_KEYS = 60
 
-INTERVAL_GROUP = "within_95"
-
 DAY_GROUP = "single_day"
 
 #: Estimates of the day.
@@ -83,16 +81,6 @@ class DeployedEstimates:
     #: The estimates of the day without a number, and how many there are at other settings.
     missing: Sequence[Row]
     missing_elsewhere: int
-
-
-def interval_keys(key: str) -> tuple[str, str]:
-    """Return the keys of the bounds of an estimate's interval.
-
-    >>> interval_keys("model_window/brier")
-    ('within_95/model_window_brier_low', 'within_95/model_window_brier_high')
-    """
-    name = f"{INTERVAL_GROUP}/{key.replace('/', '_')}"
-    return f"{name}_low", f"{name}_high"
 
 
 _ESTIMATES = (

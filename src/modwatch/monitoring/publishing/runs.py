@@ -31,13 +31,15 @@ from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.description import day_tags, describe_day
 from modwatch.monitoring.publishing.keys import check_key_count
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from mlflow import MlflowClient
 
 _log = logging.getLogger(__name__)
+
+#: The experiment of all runs about groups.
+GROUP_EXPERIMENT = "modwatch-groups"
 
 _DAY = {"kind": "day"}
 

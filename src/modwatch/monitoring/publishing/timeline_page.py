@@ -4,10 +4,11 @@ Static HTML with drawings that show their numbers when the pointer rests on them
 is loaded. A day's estimate is a dot with its interval, and no line joins them. Falls are incidents.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from modwatch.common import charts
 from modwatch.common.charts import Scale
 from modwatch.common.html import render_html
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
-from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.days import Day, Groups, KeyFigure
 from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
 from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, title_of
 
@@ -92,10 +93,12 @@ class Incident:
     marks: Sequence[Mark]
 
 
-def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
+def timeline_page(
+    days: Sequence[Day], rules: Sequence[AlertRule], groups: Groups = MappingProxyType({})
+) -> str:
     """Return the timeline of `days`, which are in order and at least one, as HTML text.
 
-    `rules` are those whose bounds are drawn.
+    `rules` are those whose bounds are drawn; `groups` are figures of groups of comments.
     """
     bounds = thresholds(rules)
     axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
@@ -110,9 +113,15 @@ def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
         first=days[0].day,
         last=days[-1].day,
         newest=days[-1],
-        panels=[
-            [_panel(key, days, bounds, axis) for key in keys] for keys in (first, rest) if keys
-        ],
+        panels={
+            "": [_of_key(key, days, bounds, axis) for key in first],
+            "All other figures": [_of_key(key, days, bounds, axis) for key in rest],
+            "Groups of comments": [
+                _panel(title, shown, (), axis, is_counted=False)
+                for title, figures in groups.items()
+                if (shown := {day.day: figures[day.day] for day in days if day.day in figures})
+            ],
+        },
         marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
         incidents=_incidents(days, axis),
         labels=axis.labels(),
@@ -162,43 +171,53 @@ class _Axis:
         return [(self.middle(place), f"{(start + place).item():%d %b}") for place in places]
 
 
-def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:
+def _of_key(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:
     group, _, metric = key.partition("/")
-    bounds = thresholds.get(key, ())
-    scale = _scale(key, days, bounds)
+    figures = {day.day: day.figures[key] for day in days if key in day.figures}
+    title = f"{title_of(metric)} ({_GROUPS[group]})"
+    return _panel(title, figures, thresholds.get(key, ()), axis, is_counted=key in COUNTED)
+
+
+def _panel(
+    title: str,
+    figures: Mapping[date, KeyFigure],
+    bounds: Sequence[tuple[float, str]],
+    axis: _Axis,
+    *,
+    is_counted: bool,
+) -> Panel:
+    """Return a chart of one figure; `bounds` are those of alerts."""
+    scale = _scale(figures.values(), [bound for bound, _ in bounds], is_counted=is_counted)
     return Panel(
-        title=f"{title_of(metric)} ({_GROUPS[group]})",
-        dots=[_dot(key, day, scale, axis) for day in days if key in day.figures],
+        title=title,
+        dots=[_dot(day, figure, scale, axis) for day, figure in figures.items()],
         bounds=[(scale.at(bound), f"{name}: {bound:g}") for bound, name in bounds],
         ticks=[(scale.at(value), f"{value:,.4g}") for value in scale.ticks()],
-        counted=key in COUNTED,
+        counted=is_counted,
     )
 
 
-def _scale(key: str, days: Sequence[Day], bounds: Sequence[tuple[float, str]]) -> Scale:
+def _scale(figures: Collection[KeyFigure], bounds: Sequence[float], *, is_counted: bool) -> Scale:
     """Return a scale that holds every value, interval and threshold; counts start at 0."""
-    values = [day.figures[key].value for day in days if key in day.figures]
-    ends = [end for day in days if key in day.figures for end in day.figures[key].interval or ()]
-    held = [*values, *ends, *(bound for bound, _ in bounds)]
-    if key in COUNTED:
-        held.append(0.0)
+    ends = (end for figure in figures for end in (figure.value, *(figure.interval or ())))
+    held = [*ends, *bounds, *([0.0] if is_counted else [])]
     low, high = min(held), max(held)
     room = 0.06 * (high - low) or max(abs(high), 1.0) * 0.1
     return Scale(
-        low=low if key in COUNTED else low - room,
+        low=low if is_counted else low - room,
         high=high + room,
         start=_HEIGHT - _BOTTOM,
         end=_TOP,
     )
 
 
-def _dot(key: str, day: Day, scale: Scale, axis: _Axis) -> Dot:
-    value, ends = day.figures[key].value, day.figures[key].interval
-    text = f"{day.day}: {value:,.4g}"
+def _dot(day: date, figure: KeyFigure, scale: Scale, axis: _Axis) -> Dot:
+    value, ends = figure.value, figure.interval
+    text = f"{day}: {value:,.4g}"
     if ends is not None:
         text += f" ({ends[0]:.4g} to {ends[1]:.4g})"
     return Dot(
-        x=axis.middle(axis.place(day.day)),
+        x=axis.middle(axis.place(day)),
         y=scale.at(value),
         low=scale.at(ends[0]) if ends else None,
         high=scale.at(ends[1]) if ends else None,
