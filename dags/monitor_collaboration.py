@@ -24,8 +24,7 @@ cleared and run again at any time.
 `label_counts`; for the window `reliability`, `assumption_checks` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `compare_groups` | comments, scores, design, labels | `comment_groups` |
-| `detect_drift` | `profiles`, `model_references`, `comments`, `scores`, the queue | `drift`, \
-`segment_counts`, `segments` |
+| `detect_drift` | `profiles`, `comments`, `scores`, the queue | `drift`, `segment_counts` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |

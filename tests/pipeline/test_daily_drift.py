@@ -123,7 +123,8 @@ def put_reference(resources: Resources, mean: float) -> None:
     made = held_out_profile(prob, np.ones(2_000), lengths=np.full(2_000, 60), threshold=0.5)
     brought = from_json(to_json(made) | {ORIGIN: INVENTED}, model_version="3")
     assert brought is not None
-    resources.lake.replace("model_references", TODAY, [profile_rows(TODAY, brought)])
+    rows = profile_rows(TODAY, brought, held_out=True)
+    resources.lake.replace("profiles", TODAY, [rows], held_out=True)
 
 
 @pytest.mark.parametrize(("mean", "status"), [(0.1, "ok"), (0.9, "insufficient")])

@@ -475,8 +475,10 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
         drift.refresh_queue(lake, database, past)
     known = references(lake, checks, day, plan=plan)
     findings = drift.day_findings(lake, database, day, references=known, policy=resources.policy)
-    segments.explain_day(lake, checks, day, plan=plan, terms=terms)
-    return lake.replace("drift", day, [drift.drift_rows(day, findings)])
+    explained = segments.segment_findings(
+        segments.day_segments(lake, checks, day, plan=plan, terms=terms)
+    )
+    return lake.replace("drift", day, [drift.drift_rows(day, [*findings, *explained])])
 
 
 def verify_log(resources: "Resources", day: datetime.date) -> int:
@@ -622,8 +624,8 @@ def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | N
         brought = of_origin(DEMONSTRATION)
     elif brought is not None and _has_decisions(resources, day):
         brought = of_origin(origin)
-    rows = [] if brought is None else [profile_rows(day, brought)]
-    lake.replace("model_references", day, rows)
+    rows = [] if brought is None else [profile_rows(day, brought, held_out=True)]
+    lake.replace("profiles", day, rows, held_out=True)
     return version
 
 

@@ -286,6 +286,8 @@ PROFILES = _table(
     ("category", pa.string()),
     *_required(pa.int64(), "count"),
     ("model_version", pa.string()),  # of prob, uncertainty, flagged; null for the others
+    # Of held-out comments of the model that scored the day, as it scores them; the fixed reference.
+    *_required(pa.bool_(), "held_out"),
 )
 
 #: One metric of the drift, volume or queue of a day, by metric, feature and reference.
@@ -302,6 +304,9 @@ PROFILES = _table(
 #:     missing_share,             an optional column,
 #:     quarantined_share          quarantined
 #:     cbpe_…                     prob                         null       in [0, 1]
+#:     segment_flagged,           a segment (`shift_segments`)  trailing  its part of the change of
+#:     segment_prob                                                       the flagged share, or of
+#:                                                                        the mean score
 #:     queue_completion           queue                        null       decided / queued
 #:     queue_waiting              queue                        null       undecided items
 #:     queue_age_median_hours,    queue                        null       hours, to a tenth
@@ -315,7 +320,8 @@ PROFILES = _table(
 #: null where the metric has none, or where the change is not significant.
 #: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
 #: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty, a remark about
-#: the reference, or of a mix the category that grew most.
+#: the reference, of a mix the category that grew most, or the segment as a sentence. Of a measure
+#: at most one segment: one that explains a large part of the change, and stands out.
 DRIFT = _table(
     *_required(pa.string(), "metric", "feature"),
     ("reference", pa.string()),
@@ -335,24 +341,6 @@ SEGMENT_COUNTS = _table(
     *_required(pa.int64(), "comments", "flagged"),
     *_columns(pa.string(), "thread", "identity"),
     *_columns(pa.float64(), "prob", "prob_square"),
-)
-
-#: The segments that explain why more, or fewer, comments of a day are flagged than on the trailing
-#: days (`measure` flagged), or why the mean score differs (`prob`): `shift_segments.Segment`, by
-#: measure and rank from 1. `leading`: the segment explains a large part and stands out; at most
-#: that of rank 1.
-SEGMENTS = _table(
-    ("measure", pa.string()),  # flagged | prob
-    *_required(pa.int32(), "rank"),
-    *_required(pa.string(), "name"),
-    *_required(pa.int64(), "n", "reference_n"),
-    *_required(pa.float64(), "share", "reference_share"),
-    *_columns(pa.float64(), "rate", "reference_rate"),
-    *_required(pa.float64(), "effect", "low", "high", "composition", "behaviour"),
-    ("explained", pa.float64()),
-    *_required(pa.float64(), "p_value", "p_holm"),
-    *_required(pa.bool_(), "leading"),
-    *_required(pa.string(), "sentence"),
 )
 
 #: One open incident at the end of a day. Its notifications are in the review database.
@@ -466,8 +454,6 @@ TABLES: dict[str, pa.Schema] = {
     "estimates": ESTIMATES,
     "label_counts": LABEL_COUNTS,
     "profiles": PROFILES,
-    # Held-out comments of the model that scored the day, as it scores them; the fixed reference.
-    "model_references": PROFILES,
     "reliability": RELIABILITY,
     "assumption_checks": ASSUMPTION_CHECKS,
     "challenger": CHALLENGER,
@@ -475,7 +461,6 @@ TABLES: dict[str, pa.Schema] = {
     "annotator_groups": ANNOTATOR_GROUPS,
     "drift": DRIFT,
     "segment_counts": SEGMENT_COUNTS,
-    "segments": SEGMENTS,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,
     "source_counts": SOURCE_COUNTS,

@@ -58,6 +58,9 @@ _COMPARISONS = 56 * _ONE_DAY
 #: Pages to link from an alert about a day, by name.
 Links = Callable[[datetime.date], Mapping[str, str]]
 
+#: Metrics of the segment that explains a change.
+_SEGMENTS = ("segment_flagged", "segment_prob")
+
 #: Features that depend on the scores of a day.
 _ABOUT_SCORES = {"prob", "uncertainty", "flagged"}
 
@@ -214,7 +217,7 @@ def _write_alerts(
 
 def _alert_row(lake: Lake, day: datetime.date, alert: ActiveAlert, metric: str) -> dict[str, Any]:
     segment = leading_segment(lake, day, metric, alert.subject)
-    return {**asdict(alert), "dt": day, "segment": segment and segment["sentence"]}
+    return {**asdict(alert), "dt": day, "segment": segment and segment["reason"]}
 
 
 def with_segment(lake: Lake, change: IncidentChange) -> IncidentChange:
@@ -230,8 +233,10 @@ def with_segment(lake: Lake, change: IncidentChange) -> IncidentChange:
     leading = leading_segment(lake, record.notified_on, facts["metric"], facts["subject"])
     if leading is None:
         return change
-    segment = {name: value for name, value in leading.items() if name not in ("dt", "leading")}
-    sentence = segment["sentence"]
+    sentence = leading["reason"]
+    numbers = {name: leading[name] for name in ("n", "reference_n", "low", "high")}
+    segment = {"name": leading["feature"], "effect": leading["value"], **numbers}
+    segment["sentence"] = sentence
     text = f"{alert.text}\nMost of it: {sentence}."
     return IncidentChange(
         alert=replace(alert, text=text, facts={**alert.facts, "segment": segment}),
@@ -242,7 +247,7 @@ def with_segment(lake: Lake, change: IncidentChange) -> IncidentChange:
 def leading_segment(
     lake: Lake, day: datetime.date, metric: str, subject: str
 ) -> dict[str, Any] | None:
-    """Return the row of `SEGMENTS` that most of a change of the scores of a day is in.
+    """Return the segment that most of a change of the scores of a day is in, as a row of `DRIFT`.
 
     Of a change of the flagged share, the one that explains that if there is one, else the one that
     explains the mean score; of other changes of the scores, the other way round. None: no segment
@@ -252,5 +257,5 @@ def leading_segment(
     if not about & _ABOUT_SCORES:
         return None
     flags = "flagged" in about
-    rows = (row for row in lake.table("segments", day).to_pylist() if row["leading"])
-    return min(rows, key=lambda row: (row["measure"] == "prob") == flags, default=None)
+    rows = (row for row in lake.table("drift", day).to_pylist() if row["metric"] in _SEGMENTS)
+    return min(rows, key=lambda row: (row["metric"] == "segment_prob") == flags, default=None)
