@@ -12,7 +12,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc, remaining_cost,
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
-    prediction sets       conformal_coverage, conformal_prediction
+    prediction sets       conformal_prediction
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
@@ -81,7 +81,6 @@ from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.conformal import (
     ConformalPrediction,
-    conformal_coverage,
     conformal_prediction,
 )
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
@@ -92,7 +91,7 @@ __all__ = [
     "ConformalPrediction", "ErrorEvidence", "Estimate", "GivenLabels", "LabelledDay",
     "ReliabilityDisplay", "TrueLabels", "accuracy", "auprc", "auroc",
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
-    "conformal_coverage", "conformal_prediction", "expected_calibration_error",
+    "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",
     "measure_days", "observed_agreement", "observed_disagreement",
     "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",

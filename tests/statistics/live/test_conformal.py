@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import (
-    conformal_coverage,
     conformal_prediction,
     fully_labelled,
     measure_days,
@@ -85,24 +84,8 @@ def test_a_group_that_no_one_labelled_gets_both_labels():
     assert sure.size.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "names",
-    [["all", "b"], [1, "1"], [1, 2], [True, "True"], pd.Series(["x", "y"], dtype="category")],
-)
-def test_no_group_is_merged_with_another_or_with_all_comments(names):
-    made = conformal_prediction(
-        [0, 1] * 20, [0.1, 0.9] * 20, [0.2, 0.8], groups=[*names] * 20, new_groups=names
-    )
-    table = conformal_coverage([0, 1], made, groups=names, minimum=1)
-    assert [*dict.fromkeys(table["group"])] == [None, *names]
-    assert table.loc[table["label"] == "all", "n"].tolist() == [2, 1, 1]
-
-
 @pytest.mark.parametrize("names", [["a", None], [1.0, np.nan], pd.Series(["a", None], dtype="str")])
 def test_a_missing_group_is_refused(names):
-    sets = conformal_prediction([0, 1], [0.1, 0.9], [0.2, 0.8])
-    with pytest.raises(MetricInputError, match="1 values of groups are missing"):
-        conformal_coverage([0, 1], sets, groups=names)
     with pytest.raises(MetricInputError, match="1 values of new_groups are missing"):
         conformal_prediction([0, 1], [0.1, 0.9], [0.2, 0.8], groups=["a", "a"], new_groups=names)
 
@@ -123,24 +106,6 @@ def test_review_scores_put_ambiguous_comments_first():
     assert found.size.tolist() == [1, 2, 1]
     assert np.argsort(-found.review_score).tolist() == [1, 2, 0]
     assert (found.review_score < 3).all()
-
-
-def test_coverage_by_group_with_its_gap():
-    y, p, _ = stream(np.random.default_rng(0), 4_000)
-    new_y, new_p, new_g = stream(np.random.default_rng(1), 4_000)
-    made = conformal_prediction(y, p, new_p, by_label=False)
-    table = conformal_coverage(new_y, made, groups=new_g)
-    assert table["group"].tolist() == [group for group in (None, 0, 1) for _ in range(3)]
-    assert table["label"].tolist() == ["all", "0", "1"] * 3
-    assert (table["low"] <= table["value"]).all()
-    toxic = table.iloc[2]
-    assert toxic["value"] == made.contains[new_y == 1, 1].mean()
-    assert toxic["n"] == new_y.sum()
-    assert table.attrs["gap"] == pytest.approx(table["value"][3] - table["value"][6])
-    assert table.attrs["gap"] > 0.01
-    few = conformal_coverage(new_y[:20], conformal_prediction(y, p, new_p[:20]))
-    assert few["value"].isna().all()
-    assert "20" in few["reason"][0]
 
 
 @pytest.mark.parametrize(("coverage", "weight"), [(0.6, 1.0), (0.99, 1.0), (0.9, 30.0)])

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import MetricInputError
 from modwatch.statistics import arguments
-from modwatch.statistics.agreement import observed_agreement
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.sample import Sample
@@ -156,65 +154,6 @@ def _p_values(
     higher = above[np.searchsorted(score[order], new, "left")]
     return np.asarray((higher - own + new_weight) / (above[0] - own + new_weight))
 
-
-def conformal_coverage(
-    y_true: ArrayLike,
-    prediction: ConformalPrediction,
-    *,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    minimum: int = 30,
-) -> pd.DataFrame:
-    """Return the coverage of prediction sets by group and label.
-
-    Columns: `group`, `label` (`all`, `0`, `1`), `value`, `low`, `high`, `n`, `mean_size`, `reason`.
-    The rows of all comments come first, and have the group None, which no group can be;
-    `attrs["gap"]` is the largest less the smallest coverage of a group, None with fewer than two.
-
-    Args:
-        y_true: (n,) labels of the predicted comments.
-        prediction: their sets.
-        groups: (n,); None: no groups.
-        sample_weight: (n,) inverse inclusion probabilities.
-        minimum: labels below which a row has no value.
-
-    Raises:
-        MetricInputError: different lengths, labels other than 0 and 1, a missing group.
-
-    >>> made = conformal_prediction([0, 1] * 50, [0.1, 0.9] * 50, [0.2, 0.8], coverage=0.8)
-    >>> conformal_coverage([0, 1], made, minimum=1)["value"].tolist()
-    [0.0, 0.0, 0.0]
-    """
-    y = arguments.labels(y_true)
-    w = arguments.weights(sample_weight, y.size)
-    of = arguments.names("groups", np.zeros(y.size, np.int8) if groups is None else groups)
-    arguments.same_length(y_true=y, prediction=prediction.size, sample_weight=w, groups=of)
-    hit = prediction.contains[np.arange(y.size), y.astype(np.int64)].astype(np.float64)
-    rows: list[tuple[object, NDArray[np.bool_]]] = [(None, np.ones(y.size, bool))]
-    if groups is not None:
-        codes, names = pd.factorize(of)
-        ordered = sorted(enumerate(names), key=lambda pair: (str(pair[1]), str(type(pair[1]))))
-        rows += [(name, codes == code) for code, name in ordered]
-    labels = {"all": np.ones(y.size, bool), "0": y == 0, "1": y == 1}
-    table = []
-    for (name, chosen), (label, having) in product(rows, labels.items()):
-        part = chosen & having & (w > 0)
-        found = observed_agreement(
-            hit[part], np.ones(int(part.sum())), sample_weight=w[part], minimum=minimum
-        )
-        size = float(np.average(prediction.size[part], weights=w[part])) if part.any() else None
-        of_set = {"group": name, "label": label, "mean_size": size}
-        kept = ("value", "low", "high", "n", "reason")
-        table.append(of_set | {column: getattr(found, column) for column in kept})
-    made = pd.DataFrame(table)[_COVERAGE_COLUMNS]
-    # Numbers beside None would become floats.
-    made["group"] = pd.Series([row["group"] for row in table], dtype=object)
-    values = made.loc[made["label"] == "all", "value"].iloc[1:].dropna()
-    made.attrs["gap"] = float(values.max() - values.min()) if len(values) > 1 else None
-    return made
-
-
-_COVERAGE_COLUMNS = ["group", "label", "value", "low", "high", "n", "mean_size", "reason"]
 
 Ints = NDArray[np.integer]
 

@@ -155,7 +155,9 @@ def measure_groups(
       label, which all comments calibrate; `own_set_coverage…`, the same for sets that the group
       calibrates apart (Mondrian), and `unsure_share`, how many of these are not one label.
       `reason` has the guarantee: a group with few labels of a kind takes those of all groups;
-    - `bpsn_auc` and `bnsp_auc`, of identities only, those of `modwatch.statistics.divergence`.
+    - `bpsn_auc` and `bnsp_auc`, of identities only (Borkan et al. 2019): the AUROC of toxic
+      comments elsewhere against harmless ones that mention the identity, and of toxic ones that
+      mention it against harmless ones elsewhere.
 
     `difference` is that from all other comments; figures that compare with them by themselves, or
     whose sets are calibrated apart, have none. `p_holm` is corrected for all rows. The last rows
