@@ -133,8 +133,6 @@ def arguments_of(draw: st.DrawFn, function: Any) -> dict[str, Any]:
             "rate": wild if function is disagreement.fixed_flip_rate else columns(size),
             "classes": st.integers(-1, 3),
         }
-    if function is s.measure_days:
-        special["groups"] = st.none()
     if function is s.true_labels:
         special["labels"] = st.builds(
             s.GivenLabels, **{part: columns(size) for part in ("given", "toxic", "prob", "group")}

@@ -7,13 +7,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from estimates import read_estimates
 from mlflow import MlflowClient
 
 from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, review
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
-from modwatch.monitoring.measurements import comment_groups, measurement
+from modwatch.monitoring.measurements import comment_groups
 from modwatch.pipeline import daily
 from modwatch.statistics.live.group_estimates import COVERAGES, LABEL_METRICS, SCORE_METRICS
 
@@ -182,8 +181,7 @@ def test_alerts_see_differences_and_chance_as_none(home):
             assert value.low == pytest.approx(row["difference_low"])
 
 
-def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(home, monkeypatch):
-    monkeypatch.setattr(measurement, "MINIMUM_LABELS", 5)
+def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
     review(home)
     home.run(*FROM_THE_QUEUE)
     client = MlflowClient(home.settings.mlflow_url)
@@ -205,20 +203,6 @@ def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(ho
         assert f"<figcaption>platform {name}: mean uncertainty less all others</figcaption>" in page
     assert home.run("publish") == [0]
     assert client.get_run(timeline.info.run_id).info.lifecycle_stage == "active"
-
-    # With two platforms the what-if table has a row by prediction sets.
-    with open_resources(home.settings) as resources:
-        window = read_estimates(resources.lake, MONDAY, window=True)
-        alone = read_estimates(resources.lake, MONDAY)
-    assert "conformal" not in set(alone["strategy"])
-    table = pd.read_csv(client.download_artifacts(day.info.run_id, "tables/what_if.csv"))
-    rows = table[table["strategy"] == "conformal"].set_index("alpha")
-    assert rows.index.tolist() == sorted(window["alpha"].dropna().unique())
-    assert not rows["deployed"].any()
-    source = window[(window["strategy"] == "conformal") & (window["metric"] == "review_efficiency")]
-    assert rows["review_efficiency"].tolist() == pytest.approx(
-        source["value"].tolist(), nan_ok=True
-    )
 
 
 def test_the_largest_groups_are_compared():
