@@ -15,7 +15,7 @@ from starlette.middleware.base import RequestResponseEndpoint
 from modwatch.common.cache import TimedCache
 from modwatch.common.errors import IncidentError, ModwatchError
 from modwatch.monitoring.incidents.actions import Action, accept, record, repair
-from modwatch.monitoring.ops_page.page import OpsData, read_overview, render_overview
+from modwatch.monitoring.ops_page.page import OpsData, overview_page
 from modwatch.monitoring.publishing.days import read_days, read_groups
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import day_run_url, days_address
@@ -55,16 +55,16 @@ def create_ops_app(data: OpsData, airflow: AirflowAccess) -> FastAPI:
         dependencies=[Depends(airflow.may_read)], openapi_url=None, docs_url=None, redoc_url=None
     )
 
-    def overview_page() -> str:
-        return render_overview(read_overview(data))
+    def overview() -> str:
+        return overview_page(data)
 
     def timeline() -> str:
         days = read_days(data.lake)
         if not days:
-            return overview_page()
+            return overview()
         return timeline_page(days, data.rules(), read_groups(data.lake))
 
-    shown = TimedCache(overview_page, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
+    shown = TimedCache(overview, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
 
     @app.middleware("http")
     async def with_headers(request: Request, following: RequestResponseEndpoint) -> Response:
