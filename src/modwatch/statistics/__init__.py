@@ -18,7 +18,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
                           observed_disagreement
     annotator error       true_labels
     displays              CollaborationCurveDisplay, ReliabilityDisplay
-    distances             jensen_shannon, population_stability_index, wasserstein
+    distances             jensen_shannon, population_stability_index
 
 Parameters that the metrics share. Columns may be lists, numpy arrays, pandas or polars Series, or
 Arrow arrays.
@@ -75,7 +75,6 @@ from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.distance import (
     jensen_shannon,
     population_stability_index,
-    wasserstein,
 )
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
@@ -97,5 +96,5 @@ __all__ = [
     "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
     "precision", "prevalence", "recall", "reliability_curve", "reliability_estimates",
     "remaining_cost", "review_effectiveness", "review_efficiency", "review_scores", "true_labels",
-    "wasserstein", "what_if_table",
+    "what_if_table",
 ]  # fmt: skip

@@ -48,12 +48,6 @@ def full_tables():
 
 
 @pytest.fixture
-def drift_of():
-    """Make the drift of some days: `drift_of(last, days)`."""
-    return made_up_drift
-
-
-@pytest.fixture
 def pictures():
     """Fields of `DayTables`: scores of 2,000 comments, five reliability bins."""
     prob = np.random.default_rng(7).beta(0.5, 8, 2000)
@@ -155,7 +149,7 @@ def made_up_drift(last: date, days: int) -> pd.DataFrame:
         dt, first, end = last - timedelta(days=back), back == days - 1, back == 0
         for reference in ("fixed", "trailing"):
             psi = None if first else 0.25 if end else 0.01
-            rows.append(drift_row(dt, "psi", "prob", reference, psi, "higher" if end else None))
+            rows.append(drift_row(dt, "psi", "prob", reference, psi))
             rows.append(drift_row(dt, "psi", "uncertainty", reference, None if first else 0.02))
         rows.append(drift_row(dt, "volume_ratio", "comments", "trailing", None if first else 1.1))
         rows.append(drift_row(dt, "cbpe_accuracy", "prob", None, 0.94))
@@ -175,7 +169,6 @@ def drift_row(
     feature: str,
     reference: str | None,
     value: float | None,
-    direction: str | None = None,
 ) -> dict[str, object]:
     return {
         "dt": dt,
@@ -185,7 +178,6 @@ def drift_row(
         "value": value,
         "low": None if value is None else 0.9 * value,
         "high": None if value is None else 1.1 * value,
-        "direction": direction,
         "n": 2000,
         "reference_n": 2000,
         "status": "insufficient" if value is None else "ok",

@@ -1,18 +1,15 @@
 """The charts of a day and of the days."""
 
 import dataclasses
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pandas as pd
-import pytest
-from matplotlib.patches import Rectangle
 
 from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.figures import (
     day_figures,
-    drift_strip,
     reliability,
     score_histogram,
 )
@@ -23,7 +20,7 @@ DAY = date(2026, 1, 5)
 def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
     assert list(day_figures(dataclasses.replace(full_tables(DAY), **pictures), facts)) == [
         *("collaboration", "collaboration_window", "reliability", "scores"),
-        *("drift", "what_if"),
+        "what_if",
     ]
 
 
@@ -40,85 +37,13 @@ def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
         estimates=none, window=unknown, drift=tables.drift.assign(status="insufficient")
     )
     figures = day_figures(bare, facts)
-    assert list(figures) == ["collaboration", "collaboration_window", "drift"]
+    assert list(figures) == ["collaboration", "collaboration_window"]
     assert all(draw(figure) for figure in figures.values())
 
 
 def test_a_window_says_how_many_days_it_has(full_tables, facts, words):
     figure = day_figures(full_tables(DAY), facts)["collaboration_window"]
     assert "12 of the 14 days to 2026-01-05, model 3" in words(figure)
-
-
-def cells(figure):
-    boxes = figure.axes[0].patches
-    return [box for box in boxes if isinstance(box, Rectangle)]
-
-
-def rows(figure):
-    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
-
-
-def test_a_cell_for_every_effect_and_day_hatched_where_comments_are_too_few(drift_of, words):
-    drift = drift_of(DAY, 4)
-    figure = drift_strip(drift, title="2026-01-05")
-    assert rows(figure) == [
-        *("scores, fixed reference", "scores, trailing days"),
-        *("uncertainty, fixed reference", "uncertainty, trailing days", "volume, trailing days"),
-    ]
-    assert len(cells(figure)) == 4 * 5
-    assert words(figure).count("↑.25") == 2
-    assert words(figure).count("×1.1") == 3
-    hatched = [box for box in cells(figure) if box.get_hatch()]
-    assert len(hatched) == 5  # all of the first day
-    assert {round(box.get_x() + 0.47) for box in hatched} == {0}
-    assert len([text for text in figure.axes[0].texts if text.get_text()]) == 15
-    shades = [sum(box.get_facecolor()[:3]) for box in cells(figure) if not box.get_hatch()]
-    assert min(shades) == pytest.approx(sum(cells(figure)[3].get_facecolor()[:3]))  # PSI 0.25
-
-
-def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(drift_of):
-    drift = drift_of(DAY, 4)
-    fixed = drift["reference"].eq("fixed") & drift["dt"].lt(DAY)
-    assert "scores, fixed reference" in rows(drift_strip(drift[~fixed], title=""))
-    small = drift.assign(value=drift["value"].where(drift["reference"].ne("fixed"), 0.01))
-    shown = rows(drift_strip(small[~fixed], title=""))
-    assert shown == ["scores, trailing days", "uncertainty, trailing days", "volume, trailing days"]
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("days", [1, 14])
-def test_any_number_of_days_can_be_drawn(drift_of, draw, days):
-    assert draw(drift_strip(drift_of(DAY, days), title=""))
-
-
-def test_a_missing_day_is_a_gap(drift_of, draw):
-    drift = drift_of(DAY, 4)
-    figure = drift_strip(drift[drift["dt"] != DAY - timedelta(1)], title="")
-    assert len(cells(figure)) == 3 * 5
-    assert draw(figure)
-
-
-def test_many_columns_with_long_names_keep_the_worst_and_stay_readable(drift_of, draw):
-    names = [f"{n}_{'x' * 60}" for n in range(20)]
-    more = [
-        drift_of(DAY, 1)
-        .iloc[[4]]
-        .assign(metric="missing_share_change", feature=name, value=0.01 * n, status="ok")
-        for n, name in enumerate(names)
-    ]
-    figure = drift_strip(pd.concat([drift_of(DAY, 1), *more]), title="")
-    assert len(rows(figure)) == 14
-    assert max(map(len, rows(figure))) <= 40
-    assert any(row.startswith("19_") for row in rows(figure))
-    assert not any(row.startswith("0_") for row in rows(figure))
-    assert "smaller effects are in the table" in figure.axes[0].get_xlabel()
-    assert draw(figure)
-
-
-def test_nothing_to_compare_is_stated(drift_of, words):
-    drift = drift_of(DAY, 2)
-    only_queue = drift[drift["feature"] == "queue"]
-    assert "no reference days yet" in words(drift_strip(only_queue, title=""))
 
 
 def test_filled_bins_are_shown_with_their_counts(curves, words, draw):

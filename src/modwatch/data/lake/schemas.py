@@ -316,8 +316,6 @@ PROFILES = _table(
 #: `reference`: `fixed` (held-out comments of the model, or the first days) | `trailing` (the days
 #: before) | null (the day alone).
 #: `low`, `high`: 95 % confidence interval (sampling); null where the metric has none.
-#: `direction`: `higher` | `lower` | `both` (parts of the scores moved in different directions);
-#: null where the metric has none, or where the change is not significant.
 #: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
 #: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty, a remark about
 #: the reference, of a mix the category that grew most, or the segment as a sentence. Of a measure
@@ -326,7 +324,6 @@ DRIFT = _table(
     *_required(pa.string(), "metric", "feature"),
     ("reference", pa.string()),
     *_ESTIMATE,
-    ("direction", pa.string()),
     *_required(pa.int64(), "n"),
     ("reference_n", pa.int64()),
     *_required(pa.string(), "status", "reason"),

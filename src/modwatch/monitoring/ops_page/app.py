@@ -16,7 +16,8 @@ from modwatch.common.cache import TimedCache
 from modwatch.common.errors import IncidentError, ModwatchError
 from modwatch.monitoring.incidents.actions import Action, accept, record, repair
 from modwatch.monitoring.ops_page.page import OpsData, overview_page
-from modwatch.monitoring.publishing.days import read_days, read_groups
+from modwatch.monitoring.publishing.days import read_days
+from modwatch.monitoring.publishing.timeline_charts import read_charts
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import day_run_url, days_address
 
@@ -62,7 +63,7 @@ def create_ops_app(data: OpsData, airflow: AirflowAccess) -> FastAPI:
         days = read_days(data.lake)
         if not days:
             return overview()
-        return timeline_page(days, data.rules(), read_groups(data.lake))
+        return timeline_page(days, data.rules(), read_charts(data.lake))
 
     shown = TimedCache(overview, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
 

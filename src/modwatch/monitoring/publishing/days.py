@@ -1,15 +1,13 @@
 """The result of a day: one row of the table `days`, from which all pages and MLflow are written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from modwatch.common.columns import grouped
 from modwatch.common.text import named_model
 from modwatch.data.lake.day_scores import DEMONSTRATION
 from modwatch.data.lake.delta import Lake
@@ -17,7 +15,6 @@ from modwatch.data.lake.schemas import DAYS
 from modwatch.monitoring.incidents.evaluation import active_alerts
 from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, keys
-from modwatch.statistics.live.group_estimates import GAP, IDENTITY
 
 NORMAL, CRITICAL = "normal", "critical"
 
@@ -183,21 +180,6 @@ class Day:
         return f"{'day: ' * of_day}{figure.value:.3f} {ends or ''}".rstrip()
 
 
-#: Figures of groups of comments by title, and day.
-Groups = Mapping[str, Mapping[date, KeyFigure]]
-
-_VALUE = ("value", "low", "high")
-_DIFFERENCE = ("difference", "difference_low", "difference_high")
-#: What the timeline shows of a group, by title: scope, metric, and the columns of the figure. The
-#: mean uncertainty of a day is exact, and its interval is about other days.
-_OF_GROUPS = {
-    "mean uncertainty": ("day", "mean_uncertainty", ("value",)),
-    "mean uncertainty less all others": ("day", "mean_uncertainty", _DIFFERENCE),
-    "accuracy, window": ("window", "accuracy", _VALUE),
-}
-#: Groups that the timeline shows: those with the most comments over all days.
-_MOST_GROUPS = 7
-
 _STORED = {field.name for field in fields(Day)} & set(DAYS.names) - {"figures"}
 
 
@@ -209,43 +191,6 @@ def read_days(lake: Lake, *, last: int = 0) -> list[Day]:
         _from_row(row, active_alerts(alerts.filter(pc.field("dt") == row["dt"])))
         for row in lake.table("days", stored).to_pylist()
     ]
-
-
-def read_groups(lake: Lake) -> Groups:
-    """Return what the timeline shows of groups of comments: the largest ones."""
-    return group_figures(lake.table("comment_groups", lake.days("comment_groups")).to_pandas())
-
-
-def group_figures(table: pd.DataFrame) -> Groups:
-    """Return the figures of the largest groups, and the gap in the coverage of prediction sets.
-
-    Args:
-        table: rows of any days, columns of `lake.schemas.COMMENT_GROUPS`.
-    """
-    rows = table[table["status"] == "ok"].sort_values(["dt", "attribute", "group"])
-    sized = rows[rows["metric"] == "mean_uncertainty"].groupby(["attribute", "group"])["comments"]
-    sizes = sized.sum().sort_values(ascending=False, kind="stable")
-    found: dict[str, dict[date, KeyFigure]] = {}
-    for attribute, group in sorted(sizes.index[:_MOST_GROUPS]):
-        mine = rows[(rows["attribute"] == attribute) & (rows["group"] == group)]
-        for title, (scope, metric, columns) in _OF_GROUPS.items():
-            chosen = mine[(mine["scope"] == scope) & (mine["metric"] == metric)]
-            found[f"{attribute} {group}: {title}"] = _by_day(chosen, columns)
-    for attribute in (*grouped(), IDENTITY):
-        chosen = rows[(rows["metric"] == GAP) & (rows["attribute"] == attribute)]
-        found[f"{attribute}: gap in the coverage of prediction sets"] = _by_day(chosen, _VALUE)
-    return {title: figures for title, figures in found.items() if figures}
-
-
-def _by_day(rows: pd.DataFrame, columns: Sequence[str]) -> dict[date, KeyFigure]:
-    """Return a value alone, or with both ends of its interval, by day."""
-    whole = rows[["dt", *columns]].dropna().to_dict("records")
-    return {
-        row["dt"]: KeyFigure(
-            **{name: float(row[column]) for name, column in zip(_VALUE, columns, strict=False)}
-        )
-        for row in whole
-    }
 
 
 def recorded_digests(lake: Lake, first: date, last: date) -> dict[date, str]:

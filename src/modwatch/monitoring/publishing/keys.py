@@ -50,7 +50,7 @@ _COUNTS = (
 )
 
 #: Metric, feature and reference of the rows of `lake.schemas.DRIFT` that are keys.
-_DRIFT = {
+DRIFT = {
     "drift/flagged_share_change": ("flagged_share_change", "flagged", "trailing"),
     "drift/language_jensen_shannon": ("jensen_shannon", "language", "trailing"),
     "drift/score_psi": ("psi", "prob", "trailing"),
@@ -91,12 +91,12 @@ _ESTIMATES = (
 #: Every key that a day's run or the timeline may have.
 KEYS = (
     *_COUNTS,
-    *_DRIFT,
+    *DRIFT,
     *_ESTIMATES,
 )
 
 #: The keys that are counted, not estimated: they have no interval, and MLflow may draw a line.
-COUNTED = (*_COUNTS, *(key for key in _DRIFT if key.startswith("review/")))
+COUNTED = (*_COUNTS, *(key for key in DRIFT if key.startswith("review/")))
 
 
 def known(estimates: pd.DataFrame) -> "pd.Series[bool]":
@@ -171,7 +171,7 @@ def _drift(drift: pd.DataFrame) -> dict[str, Row]:
     floats = rows.astype(dict.fromkeys(("value", "low", "high"), "float64"))
     names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
     found = dict(zip(names, floats.to_dict("records"), strict=True))
-    return {key: found[name] for key, name in _DRIFT.items() if name in found}
+    return {key: found[name] for key, name in DRIFT.items() if name in found}
 
 
 def threshold_rows(metric: str, feature: str | None, reference: str | None) -> list[str]:
@@ -185,7 +185,7 @@ def threshold_rows(metric: str, feature: str | None, reference: str | None) -> l
         return [windows[metric]]
     return [
         key
-        for key, (name, of, against) in _DRIFT.items()
+        for key, (name, of, against) in DRIFT.items()
         if name == metric and feature in (None, of) and reference in (None, against)
     ]
 

@@ -29,12 +29,12 @@ from modwatch.monitoring.publishing.days import (
     Day,
     KeyFigure,
     read_days,
-    read_groups,
     recorded_digests,
     save_day,
 )
 from modwatch.monitoring.publishing.keys import key_figures
 from modwatch.monitoring.publishing.timeline import publish_timeline
+from modwatch.monitoring.publishing.timeline_charts import read_charts
 from modwatch.monitoring.publishing.view import days_url
 from modwatch.routing.follow_ups import drawn_follow_ups
 
@@ -92,7 +92,7 @@ def publish_days(
         )
     if days:
         days_url(site.mlflow_url)  # saves the view of the days
-        publish_timeline(days, rules, read_groups(lake), tracking_uri=site.mlflow_url)
+        publish_timeline(days, rules, read_charts(lake), tracking_uri=site.mlflow_url)
     return len(outdated)
 
 

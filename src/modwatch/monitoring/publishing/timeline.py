@@ -5,7 +5,7 @@ Its step is the day, so that MLflow's charts show time.
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from modwatch.common.mlflow_client import (
     DESCRIPTION_TAG,
@@ -21,8 +21,9 @@ from modwatch.common.mlflow_client import (
     runs_tagged,
 )
 from modwatch.monitoring.incidents.rules import AlertRule
-from modwatch.monitoring.publishing.days import Day, Groups
+from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.keys import COUNTED
+from modwatch.monitoring.publishing.timeline_charts import Charts
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 
 _log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ _TIMELINE = {"kind": "timeline"}
 def publish_timeline(
     days: Sequence[Day],
     rules: Sequence[AlertRule],
-    groups: Groups,
+    charts: Mapping[str, Charts],
     *,
     tracking_uri: str,
     experiment: str = "modwatch",
@@ -45,7 +46,7 @@ def publish_timeline(
 
     MLflow cannot change a metric point, and labels come late: a timeline that changed is written
     anew. MLflow charts what is counted; the page has the estimates, the bounds of the alert
-    `rules`, the models, the incidents and the `groups` of comments. The step counts days from the
+    `rules`, the models, the incidents and further `charts`. The step counts days from the
     first of at least one day.
 
     Raises:
@@ -56,7 +57,7 @@ def publish_timeline(
         for day in days
     }
     first, last = min(rows), max(rows)
-    points, page = points_of(rows, first=first), timeline_page(days, rules, groups)
+    points, page = points_of(rows, first=first), timeline_page(days, rules, charts)
     content = repr((first, last, sorted(points), page))
     tags = {"digest": hashlib.sha256(content.encode()).hexdigest()}
     with connect(tracking_uri) as client:

@@ -16,8 +16,9 @@ from modwatch.common import charts
 from modwatch.common.charts import Scale
 from modwatch.common.html import render_html
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
-from modwatch.monitoring.publishing.days import Day, Groups, KeyFigure
+from modwatch.monitoring.publishing.days import Day, KeyFigure
 from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
+from modwatch.monitoring.publishing.timeline_charts import Charts
 from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, title_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
@@ -94,11 +95,14 @@ class Incident:
 
 
 def timeline_page(
-    days: Sequence[Day], rules: Sequence[AlertRule], groups: Groups = MappingProxyType({})
+    days: Sequence[Day],
+    rules: Sequence[AlertRule],
+    charts: Mapping[str, Charts] = MappingProxyType({}),
 ) -> str:
     """Return the timeline of `days`, which are in order and at least one, as HTML text.
 
-    `rules` are those whose bounds are drawn; `groups` are figures of groups of comments.
+    `rules` are those whose bounds are drawn; `charts` are further ones, by heading, which
+    are folded.
     """
     bounds = thresholds(rules)
     axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
@@ -116,11 +120,7 @@ def timeline_page(
         panels={
             "": [_of_key(key, days, bounds, axis) for key in first],
             "All other figures": [_of_key(key, days, bounds, axis) for key in rest],
-            "Groups of comments": [
-                _panel(title, shown, (), axis, is_counted=False)
-                for title, figures in groups.items()
-                if (shown := {day.day: figures[day.day] for day in days if day.day in figures})
-            ],
+            **{heading: _of_charts(more, days, axis) for heading, more in charts.items()},
         },
         marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
         incidents=_incidents(days, axis),
@@ -176,6 +176,14 @@ def _of_key(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) 
     figures = {day.day: day.figures[key] for day in days if key in day.figures}
     title = f"{title_of(metric)} ({_GROUPS[group]})"
     return _panel(title, figures, thresholds.get(key, ()), axis, is_counted=key in COUNTED)
+
+
+def _of_charts(charts: Charts, days: Sequence[Day], axis: _Axis) -> list[Panel]:
+    shown = (
+        (title, {day.day: figures[day.day] for day in days if day.day in figures})
+        for title, figures in charts.items()
+    )
+    return [_panel(title, known, (), axis, is_counted=False) for title, known in shown if known]
 
 
 def _panel(
