@@ -111,7 +111,6 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
         description="How well a classifier tells what is served to measure people from the rest.",
         page="",
         tables={},
-        figures={},
         tracking_uri=resources.settings.mlflow_url,
     )
     return len(kinds)

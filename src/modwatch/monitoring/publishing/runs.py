@@ -33,7 +33,6 @@ from modwatch.monitoring.publishing.description import day_tags, describe_day
 from modwatch.monitoring.publishing.keys import check_key_count
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from mlflow import MlflowClient
 
 _log = logging.getLogger(__name__)
@@ -174,13 +173,12 @@ def publish_report(
     description: str,
     page: str,
     tables: Mapping[str, pd.DataFrame],
-    figures: "Mapping[str, Figure]",
     tracking_uri: str,
 ) -> str:
     """Publish the run of a report about annotations in place of an earlier one; return its id.
 
     The run is dated and tagged with `day`. `page` (HTML) becomes `report.html`, the tables CSV
-    files, the matplotlib figures PNG files.
+    files.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
@@ -197,5 +195,4 @@ def publish_report(
             client.log_text(run_id, page, "report.html")
             for title, table in tables.items():
                 client.log_text(run_id, neutral_csv(table), f"tables/{title}.csv")
-            log_figures(client, run_id, figures)
     return run_id
