@@ -12,7 +12,7 @@ the rows of its day only. *Repair*, on the page Modwatch, clears a day as a whol
 
 | task | reads | writes |
 |---|---|---|
-| `ingest` | the source | `landed`, `source_counts` |
+| `ingest` | the source | `landed`, the counts of the source |
 | `check_comments` | `landed` | `comments`, `quarantine`, `profiles`, the validation page |
 | `plan_shards` | `comments`, the model registry | nothing; returns model version and shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |

@@ -100,28 +100,22 @@ def _count_source(resources: "Resources", day: datetime.date) -> None:
 
     Those are the days of two weeks, and earlier ones that differed when they were last counted.
     """
-    import pyarrow as pa
-
-    from modwatch.data.lake.schemas import SOURCE_COUNTS
     from modwatch.data.sources.landing import CountedSource
 
-    lake, source = resources.lake, resources.source
+    checks, source = resources.checks, resources.source
     if not isinstance(source, CountedSource):
         return
-    counted = lake.days("source_counts")
-    newest = max([day, *counted])
-    last = lake.table("source_counts", counted[-1:]).to_pylist()
-    differing = {row["day"] for row in last if row["source"] != row["landed"]}
+    counted = ((past, checks.load_counts(past)) for past in reversed(checks.days()))
+    before, last = next((found for found in counted if found[1]), (day, {}))
+    newest = max(day, before)
+    differing = {past for past, (rows, landed) in last.items() if rows != landed}
     landed = {
         past: sum(account.places[place] for place in ("landed", "repeated", "deleted"))
         for past in sorted({*days.trailing(newest, _COUNTED_DAYS), *differing})
-        if (account := resources.checks.load_account(past))
+        if (account := checks.load_account(past))
     }
-    rows = [
-        {"dt": newest, "day": past, "source": number, "landed": landed[past]}
-        for past, number in source.counts([*landed]).items()
-    ]
-    lake.replace("source_counts", newest, [pa.RecordBatch.from_pylist(rows, schema=SOURCE_COUNTS)])
+    found = source.counts([*landed])
+    checks.save_counts(newest, {past: (number, landed[past]) for past, number in found.items()})
 
 
 def check_comments(resources: "Resources", day: datetime.date) -> int:

@@ -415,9 +415,6 @@ LOG_VERIFICATIONS = _table(
     ("clock_difference_seconds", pa.float64()),
 )
 
-#: Rows of a `day` that its source had, when it was counted on the day `dt`, and that had landed.
-SOURCE_COUNTS = _table(*_required(pa.date32(), "day"), *_required(pa.int64(), "source", "landed"))
-
 #: The result of a day as it is published, one row a day. `status`: normal | warning since … |
 #: critical since … | rejected | failed. `reason`: why the day was not measured; else empty.
 #: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate.
@@ -460,7 +457,6 @@ TABLES: dict[str, pa.Schema] = {
     "segment_counts": SEGMENT_COUNTS,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,
-    "source_counts": SOURCE_COUNTS,
     "days": DAYS,
 }
 

@@ -284,6 +284,20 @@ class CheckStore:
         content = self._folder.read(f"{day}/source.json")
         return None if content is None else Account(**json.loads(content))
 
+    def save_counts(
+        self, day: datetime.date, counts: Mapping[datetime.date, tuple[int, int]]
+    ) -> None:
+        """Keep, as of `day`, how many rows of each day the source had, and how many had landed."""
+        rows = [(str(past), *numbers) for past, numbers in counts.items()]
+        self._folder.write(f"{day}/source_counts.json", json.dumps(rows).encode())
+
+    def load_counts(self, day: datetime.date) -> dict[datetime.date, tuple[int, int]]:
+        """Return the counts that were kept as of `day`; none when it was not counted."""
+        rows = json.loads(self._folder.read(f"{day}/source_counts.json") or b"[]")
+        return {
+            datetime.date.fromisoformat(past): (source, landed) for past, source, landed in rows
+        }
+
     def history(self, suite: Suite, days: Iterable[datetime.date]) -> list[ValidationResult]:
         """Return the results of the `days` that have one, in the order of `days`."""
         return [result for day in days if (result := self.load(suite, day)) is not None]

@@ -68,7 +68,7 @@ def metric_values(
         checks_warned                      whether a rule of validation warned, by rule: 1 or 0
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
         log_unverified, clock_difference   whether that was not completed, 1 or 0; seconds
-        rows_late, rows_gone               `source_counts`, by the day of the rows
+        rows_late, rows_gone               the counts of the source, by the day of the rows
 
     Estimates at a strategy or review fraction other than that day's deployed one are skipped, and
     what the demonstration model says of a platform's comments.
@@ -81,7 +81,7 @@ def metric_values(
         *(value for value in of_day if value.day not in silent or value.feature not in _OF_SCORES),
         *_dependence(lake, first, last),
         *_log(lake, first, last),
-        *_late_rows(lake, first, last),
+        *_late_rows(checks, first, last),
     ]
 
 
@@ -292,15 +292,22 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
             yield MetricValue(metric="log_witness_missing", value=float(missing), **at)
 
 
-def _late_rows(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+def _late_rows(
+    checks: CheckStore, first: datetime.date, last: datetime.date
+) -> Iterator[MetricValue]:
     """Yield how many rows of a day the source has more than landed, and how many fewer.
 
     Some comments arrive late or are deleted every day, and sources drop old days, at last or in
     parts.
     """
-    for row in lake.rows_between("source_counts", first, last):
-        source, landed = row["source"], row["landed"]
-        named = {"day": row["dt"], "feature": str(row["day"]), "n": landed}
+    counts = (
+        (day, past, *numbers)
+        for day in checks.days()
+        if first <= day <= last
+        for past, numbers in checks.load_counts(day).items()
+    )
+    for day, past, source, landed in counts:
+        named: dict[str, Any] = {"day": day, "feature": str(past), "n": landed}
         late = source - landed if source > landed * (1 + LATE) else 0
         yield MetricValue(metric="rows_late", value=float(late), **named)
         gone = landed - source if landed / 2 <= source < landed * (1 - DELETED) else 0
