@@ -258,7 +258,8 @@ class CheckStore:
     True
     """
 
-    #: Folder or URL; holds `2026-01-05/comments.json`, `2026-01-05/index.html`, `index.html`.
+    #: Folder or URL; holds `2026-01-05/comments.json`, `2026-01-05/index.html`, `index.html`,
+    #: and by day what the source had: `source.json`, `source_counts.json`.
     root: str
 
     def save(self, result: ValidationResult) -> None:
