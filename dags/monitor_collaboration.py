@@ -18,7 +18,7 @@ cleared and run again at any time.
 | task | reads | writes |
 |---|---|---|
 | `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
-| `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
+| `collect_labels` | the decision log | `labels`, `confirmations` |
 | `follow_up` | routed comments, labels, the queue | `follow_ups`; their order in the queue |
 | `measure` | scores, design, labels, follow-ups | `estimates` of the day and the window, \
 `label_counts`; for the window `reliability`, `assumption_checks` |

@@ -359,12 +359,12 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
 def collect_labels(resources: "Resources", day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
-    Confirmations and answers to retests and gold items are copied with them; open ones of earlier
-    days are withdrawn.
+    Confirmations and answers to gold items are copied with them; open ones of earlier days are
+    withdrawn.
     """
 
     from modwatch.review.log.labels import confirming_labels, current_labels
-    from modwatch.review.quality_control.comparisons import day_answers
+    from modwatch.review.quality_control.comparisons import gold_answers
     from modwatch.review.queue.intake import withdraw_expired
     from modwatch.review.queue.statements import settle_days
 
@@ -372,8 +372,8 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
     routed = [past for past in window if lake.count("routed", past)]
     settle_days(database, routed)
     for past in routed:
-        lake.replace("confirmations", past, confirming_labels(database, past))
-        lake.replace("check_answers", past, day_answers(database, past))
+        further = chain(confirming_labels(database, past), gold_answers(database, past))
+        lake.replace("confirmations", past, further)
     withdraw_expired(database, window[0])
     return sum(lake.replace("labels", past, current_labels(database, past)) for past in routed)
 

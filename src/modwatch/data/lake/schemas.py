@@ -202,10 +202,12 @@ LABELS = _table(
 
 #: One confirmation of a routed comment that has a current label: the label of a second person
 #: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
+#: Or the answer to a gold item of the day (round 0).
 CONFIRMATIONS = _table(
     *_LABEL,
-    *_required(pa.int8(), "round"),  # 2 | 3
-    # The first label as it was given, whose `confirmation_probability` of `routed` applies.
+    *_required(pa.int8(), "round"),  # 2 | 3 | 0
+    # The first label as it was given, whose `confirmation_probability` of `routed` applies; of an
+    # answer the gold label.
     *_required(pa.int8(), "first_label"),
 )
 
@@ -228,17 +230,6 @@ ANNOTATIONS = _table(
     *_required(pa.int8(), "label"),
     *_required(_UTC, "decided_at"),
     *_required(pa.string(), "source"),
-)
-
-#: One label of a retest or gold item of `dt`, with the known label: the first label by the same
-#: person, or the gold label. Not used in estimates.
-CHECK_ANSWERS = _table(
-    *_required(pa.string(), "comment_id"),
-    *_required(pa.string(), "kind"),  # retest | gold
-    *_required(pa.string(), "moderator"),
-    *_required(pa.int8(), "label", "known"),
-    ("stratum", pa.int32()),  # of the first routing; null for gold
-    ("inclusion_probability", pa.float64()),
 )
 
 #: One estimate of a figure of a day, or of the `window` that ends with it. `strategy` and `alpha`
@@ -443,7 +434,6 @@ TABLES: dict[str, pa.Schema] = {
     "labels": LABELS,
     "confirmations": CONFIRMATIONS,
     "follow_ups": FOLLOW_UPS,
-    "check_answers": CHECK_ANSWERS,
     "annotations": ANNOTATIONS,
     "estimates": ESTIMATES,
     "label_counts": LABEL_COUNTS,
@@ -507,8 +497,8 @@ def measured_columns(schema: pa.Schema) -> list[str]:
 
     They tell readers which files to skip. Delta copies them to its log, which outlives the rows.
 
-    >>> measured_columns(CHECK_ANSWERS)
-    ['label', 'known', 'stratum', 'inclusion_probability']
+    >>> measured_columns(COPIES), measured_columns(FOLLOW_UPS)
+    ([], ['drawn', 'probability'])
     """
     kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_nested)
     # Every table has the partition `dt`, for which Delta needs no statistics.
