@@ -166,8 +166,8 @@ def _figure(key: str, row: Row) -> KeyFigure:
 
 
 def _drift(drift: pd.DataFrame) -> dict[str, Row]:
-    """Return the rows of the last day of a drift table by key, as far as they have a number."""
-    rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
+    """Return the rows of a day's drift by key, as far as they have a number."""
+    rows = drift[known(drift)]
     floats = rows.astype(dict.fromkeys(("value", "low", "high"), "float64"))
     names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
     found = dict(zip(names, floats.to_dict("records"), strict=True))

@@ -147,10 +147,9 @@ def _log_check_page(
 
 def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
     """Log every table that has rows, as JSON for MLflow's table view and as CSV."""
-    drift = tables.drift[tables.drift["dt"] == tables.drift["dt"].max()]
     for name, table in {
         "estimates": pd.concat([tables.window, tables.estimates, tables.window_own, tables.own]),
-        "drift": drift,
+        "drift": tables.drift,
         "what_if": tables.what_if,
         "assumption_checks": tables.assumption_checks,
         "challenger": tables.challenger,
