@@ -86,14 +86,6 @@ class Panel:
     counted: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Incident:
-    """The days on which a rule's alert was active."""
-
-    rule: str
-    marks: Sequence[Mark]
-
-
 def timeline_page(
     days: Sequence[Day],
     rules: Sequence[AlertRule],
@@ -252,12 +244,12 @@ def _day_mark(day: Day, axis: _Axis, text: str, kind: str) -> Mark:
     return Mark(x=axis.edge(axis.place(day.day)), width=round(axis.step, 1), text=text, kind=kind)
 
 
-def _incidents(days: Sequence[Day], axis: _Axis) -> list[Incident]:
-    """Return the days of each rule's alerts, the latest rule first."""
+def _incidents(days: Sequence[Day], axis: _Axis) -> dict[str, list[Mark]]:
+    """Return the days of the alerts of each rule, the latest rule first."""
     marks: dict[str, list[Mark]] = {}
     for day in reversed(days):
         shown = dict.fromkeys((alert.severity, in_words(alert.rule)) for alert in day.alerts)
         for severity, rule in shown:
             text = f"{day.day}: {severity}, {rule}"
             marks.setdefault(rule, []).append(_day_mark(day, axis, text, severity))
-    return [Incident(rule=rule, marks=found) for rule, found in marks.items()]
+    return marks
