@@ -18,14 +18,13 @@ cleared and run again at any time.
 | task | reads | writes |
 |---|---|---|
 | `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
-| `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
+| `collect_labels` | the decision log | `labels`, `confirmations` |
 | `follow_up` | routed comments, labels, the queue | `follow_ups`; their order in the queue |
 | `measure` | scores, design, labels, follow-ups | `estimates` of the day and the window, \
 `label_counts`; for the window `reliability`, `assumption_checks` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `compare_groups` | comments, scores, design, labels | `comment_groups` |
-| `detect_drift` | `profiles`, `model_references`, `comments`, `scores`, the queue | `drift`, \
-`segment_counts`, `segments` |
+| `detect_drift` | `profiles`, `comments`, `scores`, the queue | `drift`, `segment_counts` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |

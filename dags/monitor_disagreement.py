@@ -13,7 +13,7 @@ one of the same name, but for the comparison of moderators' groups.
 |---|---|---|
 | `collect_annotations` | the decision log | `annotations` |
 | `publish_opinions` | `annotations`, `scores`, `routed`; the moderators' groups, or the file | \
-MLflow, experiment *modwatch-groups*: a run with `report.html`, tables and figures; \
+MLflow, experiment *modwatch-groups*: a run with `report.html` and tables; \
 `annotator_groups` |
 | `measure_blindness` | the decision log | MLflow, experiment *modwatch-groups*: a run with the \
 AUC of each kind; the leads' page *Team* |

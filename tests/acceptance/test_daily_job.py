@@ -33,7 +33,7 @@ from modwatch.installation.stack.commands import daily_job
 from modwatch.monitoring.incidents.actions import history, open_incidents
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.days import read_days
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+from modwatch.monitoring.publishing.runs import GROUP_EXPERIMENT
 from modwatch.review.database import connect
 from modwatch.review.log.labels import current_labels
 from modwatch.review.log.verification import verify_log

@@ -249,7 +249,6 @@ INPUTS: dict[str, tuple[Callable[[], object], str]] = {
     "shared: negative": (lambda: label_truth.ErrorEvidence.sharing(-0.1, -0.1), "shared"),
     "given: more": (lambda: given_labels(toxic=2), "label"),
     "sets: coverage": (lambda: predicted(coverage=1.0), "coverage must be between 0 and 1"),
-    "sets: groups": (lambda: predicted(groups=["a", "b"]), "pass both of groups and new_groups"),
     "sets: NaN": (lambda: predicted(new_prob=[NAN]), "new_prob contains NaN"),
     "sets: label": (lambda: predicted(y_true=[0, 2]), "y_true contains values other than 0 and 1"),
     "answers: more": (lambda: known_errors(wrong=2), "wrong"),

@@ -27,7 +27,7 @@ TABLES = {
     "quarantine": ("quarantine",),
     "comments": ("comments",),
     "scores": (
-        *("scores", "copies", "routed", "labels", "confirmations", "follow_ups", "check_answers"),
+        *("scores", "copies", "routed", "labels", "confirmations", "follow_ups"),
         "annotations",
     ),
 }

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from installation import Installation, table_rows
 from modwatch.common.errors import AlertError
-from modwatch.data.lake.schemas import SEGMENTS
+from modwatch.data.lake.schemas import DRIFT
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import open_incidents
 from modwatch.monitoring.incidents.delivery import deliver
@@ -71,7 +71,7 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(resources, server
     ]
     assert payload["figure"]["value"] == 0.31
     assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in payload["links"]["MLflow"]
-    pages = {"Modwatch", "MLflow", "validation", "distributions", "review queue", "Airflow"}
+    pages = {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
     assert set(payload["links"]) == pages
     assert payload["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
     assert "Alert raised" in caplog.text
@@ -99,29 +99,26 @@ def test_an_incident_has_one_first_day_everywhere_although_late_values_move_it(r
 
 
 def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(resources, server):
+    sentence = "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift"
     segment = {
-        **{"dt": day(1), "rank": 1, "name": "platform=forum", "n": 1_240, "reference_n": 17_000},
-        **{"share": 0.2, "reference_share": 0.2, "rate": 0.37, "reference_rate": 0.08},
-        **{"effect": 0.06, "low": 0.05, "high": 0.07, "composition": 0.0, "behaviour": 0.06},
-        **{"explained": 0.92, "p_value": 0.0, "p_holm": 0.0, "leading": True},
-        "sentence": "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift",
+        **{"dt": day(1), "metric": "segment_flagged", "feature": "platform=forum"},
+        **{"reference": "trailing", "value": 0.06, "low": 0.05, "high": 0.07, "n": 1_240},
+        **{"reference_n": 17_000, "status": "ok", "reason": sentence},
     }
-    rows = pa.RecordBatch.from_pylist([segment], schema=SEGMENTS)
     put(resources, 0, 0.05)
     judge(resources, 0)
     put(resources, 1, 0.5)
-    resources.lake.replace("segments", day(1), [rows])
+    rows = [pa.RecordBatch.from_pylist([segment], schema=DRIFT)]
+    resources.lake.replace("drift", day(1), rows, metric="segment_flagged")
     judge(resources, 1)
     payload = server.requests[0].json
-    assert payload["text"].endswith(f"Most of it: {segment['sentence']}.")
-    assert payload["segment"]["name"] == "platform=forum"
-    assert [alert.segment for alert in active_on(resources, day(1))] == [segment["sentence"]]
+    assert payload["text"].endswith(f"Most of it: {sentence}.")
+    assert (payload["segment"]["name"], payload["segment"]["effect"]) == ("platform=forum", 0.06)
+    assert [alert.segment for alert in active_on(resources, day(1))] == [sentence]
     put(resources, 2, 0.05)
-    resources.lake.replace("segments", day(2), [])
     judge(resources, 2)
     assert "Most of it" not in server.requests[1].json["text"], "the recovery names no segment"
     put(resources, 3, 0.5)
-    resources.lake.replace("segments", day(3), [])
     judge(resources, 3)
     assert "Most of it" not in server.requests[2].json["text"], "none stands out"
 

@@ -25,7 +25,7 @@ Compared = Literal["value", "low", "high", "insufficient"]
 LEVEL_CHANGES = {key: f"{key}_change" for key in keys(alert=True)}
 
 #: How the names of metrics begin that are no estimates: labels and repairs end what they show.
-_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_", "rows_")
+_STATES = ("completion", "queue_", "checks_", "log_", "clock_", "rows_")
 
 #: What a title may name; the remark is that of a row of `drift`.
 _TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after|remark)\})*")

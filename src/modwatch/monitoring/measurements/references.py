@@ -175,7 +175,7 @@ def model_reference(lake: Lake, day: datetime.date) -> Profile | None:
 
     None: it stores none, or fewer than `MINIMUM_COMMENTS`.
     """
-    stored = read_profiles(lake, [day], "model_references").get(day)
+    stored = read_profiles(lake, [day], held_out=True).get(day)
     return stored if stored and stored.scored >= MINIMUM_COMMENTS else None
 
 
@@ -329,8 +329,11 @@ class _History:
 
     def _scored_versions(self, known: Sequence[datetime.date]) -> Mapping[datetime.date, str]:
         columns = ["dt", "model_version"]
-        rows = self.lake.table("profiles", known, columns=columns, feature="flagged").to_pylist()
-        return {row["dt"]: row["model_version"] for row in rows if row["model_version"]}
+        rows = self.lake.table(
+            "profiles", known, columns=columns, feature="flagged", held_out=False
+        )
+        found = rows.to_pylist()
+        return {row["dt"]: row["model_version"] for row in found if row["model_version"]}
 
 
 @dataclass(frozen=True, kw_only=True)
