@@ -89,6 +89,14 @@ def options(**table: tuple[Any, str]) -> Callable[[_Command], _Command]:
     return decorate
 
 
+#: The option for what decides a training besides its data and seed: the recipe.
+RECIPE = click.option(
+    "--recipe",
+    type=PATH,
+    help="TOML file of hyperparameters, such as encoder and method; default: the offline model.",
+)
+
+
 def no_votes(command: _Command) -> _Command:
     """Add the options for words that are no vote."""
     for option, text in (

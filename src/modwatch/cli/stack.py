@@ -155,7 +155,7 @@ def _needs_model(settings: Settings) -> bool:
     if settings.own_scores or settings.scorer != "local":
         return False
     try:
-        Registry(name=settings.model_name, tracking_uri=settings.mlflow_url).champion_version()
+        Registry(tracking_uri=settings.mlflow_url).champion_version()
     except NoChampionError:
         return True
     return False

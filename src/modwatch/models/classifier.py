@@ -83,17 +83,6 @@ class Predictor:
         self._passes = recipe.passes if recipe.method == "mc_dropout" else 0
         self._dropout = replace_dropout(self.members[0], seed=seed) if self._passes else []
 
-    def compile(self) -> None:
-        """Have TorchInductor compile the encoders with the first batches, which takes a while.
-
-        Encoders in bfloat16 on a CPU are left as they are, because their packed layers are as fast
-        and cannot be compiled; so are those with Monte Carlo dropout, whose passes differ.
-        """
-        for encoder in (member.encoder for member in self.members):
-            packed = self.device.type == "cpu" and encoder.dtype == torch.bfloat16
-            if not packed and not self._passes:
-                encoder.compile(dynamic=True)
-
     @torch.inference_mode()
     def logit_moments(self, batch: Batch) -> Tensor:
         """Return mean and variance (2, K, N) of the logits of a batch, on the device.

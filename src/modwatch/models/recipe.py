@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from modwatch.common.errors import ModelError
 from modwatch.models.scoring.scorer import PLAIN, SPREADS
+from modwatch.settings.file import read_toml
 
 Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
 Loss = Literal["cross_entropy", "focal"]
@@ -173,6 +174,25 @@ class Recipe:
             raise ModelError(
                 f"{origin}: invalid recipe (unknown fields: {unknown}); train the model again"
             ) from exc
+
+
+def read_recipe(file: Path | None) -> Recipe:
+    """Return the recipe of a TOML file, whose keys are fields of `Recipe`; None: the offline model.
+
+    Fields that it does not name are those of fine-tuning if it names an `encoder`, or else those of
+    the offline model.
+
+    Raises:
+        SettingsError: the file cannot be read, or is not TOML.
+        ModelError: a field is unknown, or has an impossible value.
+    """
+    values = {} if file is None else read_toml(file, "--recipe")
+    if unknown := values.keys() - {field.name for field in fields(Recipe)}:
+        raise ModelError(f"{file}: no recipe has {', '.join(sorted(unknown))}; see docs/models.md")
+    try:
+        return (Recipe if "encoder" in values else offline_recipe)(**values)
+    except TypeError:
+        raise ModelError(f"{file}: a text stands where a number must; see docs/models.md") from None
 
 
 def offline_recipe(**changes: Any) -> Recipe:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Of the model in MLflow.
+MODEL_NAME = "toxicity"
 CHAMPION, CHALLENGER = "champion", "challenger"
 #: Aliases of versions.
 ALIASES = (CHAMPION, CHALLENGER)
@@ -83,9 +85,9 @@ class Registry:
     Methods raise TrackingError when MLflow cannot be reached or rejects the call.
     """
 
-    #: Of the model.
-    name: str
     tracking_uri: str
+    #: Of the model: an installation has one.
+    name: str = MODEL_NAME
 
     def register(
         self,

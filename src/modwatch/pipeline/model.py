@@ -268,7 +268,7 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
     from modwatch.monitoring.incidents.delivery import notify
     from modwatch.monitoring.incidents.messages.alert import promotion_alert
 
-    alert = promotion_alert(resources.settings.model_name, version, page)
+    alert = promotion_alert(resources.registry.name, version, page)
     today = datetime.datetime.now(datetime.UTC).date()
     notify(resources.database, resources.alert_channels, alert, today, topic="model")
     return _evaluation(resources, version).describe()

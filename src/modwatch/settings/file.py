@@ -137,7 +137,7 @@ def write(path: Path, text: str) -> None:
 
 
 def read_toml(path: Path, variable: str) -> dict[str, Any]:
-    """Return the content of the TOML file that a setting names.
+    """Return the content of the TOML file that a setting or an option names.
 
     Raises:
         SettingsError: the file cannot be read, or is not TOML.
@@ -148,7 +148,7 @@ def read_toml(path: Path, variable: str) -> dict[str, Any]:
         why = exc if isinstance(exc, tomllib.TOMLDecodeError) else type(exc).__name__
         raise SettingsError(
             f"{variable} names {path}, which cannot be read as TOML ({why}); correct the file or "
-            "unset the variable"
+            "leave it out"
         ) from None
 
 

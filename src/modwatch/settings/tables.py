@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from modwatch.settings.fields import SOURCE_KIND, Settings, Variable, variables
+from modwatch.settings.sources import SOURCES
 
 #: User and password of a URL.
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
@@ -18,10 +19,13 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 def settings_table() -> str:
     """Return every setting as a Markdown table: variable, default, meaning.
 
-    One that several kinds of sources have stands there once.
+    One that several kinds of sources have stands there once. A kind of another package, as of the
+    laboratory, is described where it is.
     """
     kinds = dict[tuple[str, str, str], list[str]]()
     for variable in variables():
+        if variable.source and not SOURCES[variable.source].__module__.startswith("modwatch."):
+            continue
         row = (variable.name, _default(variable.info), str(variable.info.description))
         kinds.setdefault(row, []).extend([variable.source] if variable.source else [])
     rows = ["| variable | default | meaning |", "|---|---|---|"]

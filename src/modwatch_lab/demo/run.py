@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from modwatch.common import days
@@ -33,7 +34,7 @@ from modwatch_lab.demo.summary import summarise
 _USUAL_PREPARATION, _USUAL_SUMMARY = 15, 10
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
-#: With a pre-trained encoder.
+#: With a recipe, such as that of a pre-trained encoder.
 _TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
 _AUDIT_DAG = "audit_recall"
@@ -55,7 +56,7 @@ def run_demo(
     name: str,
     *,
     once: bool,
-    encoder: str | None = None,
+    recipe: Path | None = None,
     error_rates: tuple[float, float] | None = None,
     scorer: str = "local",
     drift: bool = False,
@@ -63,7 +64,7 @@ def run_demo(
     """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
 
     With `once` all services are stopped at the end; otherwise they run until Ctrl-C. The model is
-    the offline one, or `encoder` (a folder or a name on the hub) fine-tuned. `error_rates` are the
+    the offline one, or that of `recipe`, a TOML file. `error_rates` are the
     false-positive and false-negative rate of all simulated moderators. Comments are scored in the
     tasks (`scorer` is "local") or by a model server ("serve"). With `drift` the synthetic community
     changes in the second week.
@@ -81,7 +82,7 @@ def run_demo(
         served = scorer == "serve"
         with interruptible(), started(data, say, served=served) as demo:
             with MemoryGauge(demo.stack, home=demo.settings.home) as gauge:
-                train_champion(demo, encoder)
+                train_champion(demo, recipe)
                 demo.stack.wait_ready()
                 if served:
                     start_model_server(demo)
@@ -99,28 +100,21 @@ def run_demo(
     return 0 if succeeded else 1
 
 
-def training_arguments(data: str, encoder: str | None) -> list[str]:
-    """Return the arguments of the command that trains the champion.
-
-    >>> training_arguments("wikipedia_talk", "models/small")
-    ['train', '--data', 'wikipedia_talk', '--encoder', 'models/small']
-    """
-    return ["train", "--data", data, *(("--encoder", encoder) if encoder else ())]
-
-
-def train_champion(demo: Demo, encoder: str | None = None) -> None:
+def train_champion(demo: Demo, recipe: Path | None = None) -> None:
     """Train the champion in a separate process, and print its progress.
 
     The data is written to files, too, for `train_model`.
     """
     demo.say(f"preparing the training data; {time_left(_USUAL_PREPARATION)}")
     write_model_data(demo.data, demo.settings)
-    command = [sys.executable, "-m", "modwatch", *training_arguments(demo.data.name, encoder)]
+    command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
+    if recipe is not None:
+        command += ["--recipe", str(recipe)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():
             demo.say(line.rstrip())
-        if process.wait(timeout=_TUNING_SECONDS if encoder else _TRAINING_SECONDS):
+        if process.wait(timeout=_TUNING_SECONDS if recipe else _TRAINING_SECONDS):
             raise StackError("training failed; see the message above")
     finally:
         process.kill()

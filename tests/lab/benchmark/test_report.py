@@ -141,16 +141,18 @@ def test_published_figures_are_those_of_the_paper():
 
 ARGUMENTS = ["benchmark", "cotomod", "--data", "synthetic", "--train-examples", "300",
              "--test-examples", "150", "--methods", "deterministic", "--losses", "focal",
-             "--seeds", "3", "--max-steps", "3", "--device", "cpu"]  # fmt: skip
+             "--seeds", "3", "--device", "cpu"]  # fmt: skip
 
 
 def test_the_command(tmp_path, capsys):
-    folder = tmp_path / "new" / "folder"
-    assert main([*ARGUMENTS, "--output", str(folder)]) == 0
+    folder, recipe = tmp_path / "new" / "folder", tmp_path / "recipe.toml"
+    recipe.write_text("max_steps = 3\n")
+    arguments = [*ARGUMENTS, "--recipe", str(recipe), "--output", str(folder)]
+    assert main(arguments) == 0
     output = capsys.readouterr().out
     assert f"{folder / 'report.html'} has the report\n" in output
     assert json.loads((folder / "results.json").read_bytes())["seeds"] == [3]
-    assert main([*ARGUMENTS, "--output", str(folder)]) == 0
+    assert main(arguments) == 0
     assert "1 runs, 1 of them kept" in capsys.readouterr().out
 
 
@@ -158,8 +160,7 @@ def test_the_command(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--methods", "oracle"], "--methods must be of deterministic"),
-        (["--encoder", "./nowhere"], "could not be loaded"),
-        (["--members", "0"], "recipe: members must be in [1, 100], got 0"),
+        (["--recipe", "nowhere.toml"], "--recipe names nowhere.toml"),
         (["--civil-comments", "x"], "--data synthetic reads no files"),
         (["--device", "tpu"], "the device must be auto, cpu, cuda or cuda:n"),
     ],

@@ -216,7 +216,7 @@ def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_or
     rules.write_text(RULES + ROUTES)
     values = [BAD, BAD, GOOD, GOOD, BAD, GOOD, BAD]
     with mail_server() as post:
-        both = home.but(**to(server), **MAIL, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        both = home.but(**to(server), alert_smtp_url=f"smtp://127.0.0.1:{post.port}{MAIL}")
         with open_resources(both.settings) as resources:
             deliver_day(resources, 0, BAD)
             assert daily.deliver_alerts(resources, day(0)) == 2
@@ -249,7 +249,7 @@ def test_an_incident_that_becomes_critical_ends_where_it_was_heard(home, server)
     path = home.settings.alert_rules or Path()
     route = '[[channels]]\nname = "webhook"\nseverity = "critical"\n'
     with mail_server() as post:
-        both = home.but(**to(server), **MAIL, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        both = home.but(**to(server), alert_smtp_url=f"smtp://127.0.0.1:{post.port}{MAIL}")
         days = [
             ("warning", BAD),
             ("critical", BAD),

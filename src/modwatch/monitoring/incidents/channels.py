@@ -273,7 +273,7 @@ class MailChannel:
 def _rejection(why: str) -> str:
     return (
         f"the mail server did not accept an alert ({why}); it stays pending for the next run. "
-        "Check MODWATCH_ALERT_SMTP_URL, MODWATCH_ALERT_MAIL_FROM and MODWATCH_ALERT_MAIL_TO"
+        "Check MODWATCH_ALERT_SMTP_URL, with its sender and recipients"
     )
 
 

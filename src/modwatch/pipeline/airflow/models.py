@@ -153,7 +153,7 @@ class Promotion(Question):
         page = self.generate_link_to_ui_from_context(context=context)
         with open_resources() as resources:
             self.body = model.ask(resources, self.version, page=page)
-            name = resources.settings.model_name
+            name = resources.registry.name
         self.subject = f"{self.subject} {self.version} of {name}"
         return super().execute(context)
 
