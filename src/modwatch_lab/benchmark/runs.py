@@ -69,10 +69,6 @@ class Result:
     run: Run
     #: Facts about the networks: steps, average precision of held-out comments.
     networks: list[dict[str, Any]]
-    #: The recipe that was trained, with the length that the encoder allows.
-    recipe: dict[str, Any]
-    #: Training comments, toxic ones, and those held out for early stopping.
-    training: dict[str, int]
     #: By domain: `table`, `curve` and `reviewed` of `evaluation.evaluated`.
     figures: dict[str, dict[str, Any]]
     #: By domain: (draws, A), `evaluation.advantage_draws`.
@@ -273,8 +269,6 @@ def _load(bench: Bench, run: Run, say: Say) -> Result | None:
             return Result(
                 run=run,
                 networks=document["networks"],
-                recipe=document["recipe"],
-                training=document["training"],
                 figures={domain: document["figures"][domain] for domain in DOMAINS},
                 draws={domain: arrays[f"{domain}_advantage"] for domain in DOMAINS},
             )

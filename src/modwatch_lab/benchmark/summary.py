@@ -20,9 +20,6 @@ Verdict = Literal["uncertainty better", "toxicity better", "undecided", "equal"]
 #: Differences of OC-AUROC that are rounding.
 _ROUNDING = 1e-12
 
-#: Accuracy above that of flagging nothing up to which a model flags next to nothing.
-_NO_BETTER = 0.0005
-
 #: Share of common reviews from which on two strategies count as reviewing the same comments.
 _SAME_REVIEWS = 0.95
 
@@ -75,23 +72,6 @@ def table_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def idle_models(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str, str]]:
-    """Return domain, loss and method of the models of a table that are no more accurate than none.
-
-    They flag next to nothing, so that every toxic comment is an error that a review finds: a high
-    Review Efficiency is no merit of theirs.
-
-    >>> row = {"domain": "in", "loss": "focal", "method": "sngp", "metric": "accuracy"}
-    >>> idle_models([row | {"mean": 0.9, "nothing": 0.9}, row | {"mean": 0.95, "nothing": 0.9}])
-    {('in', 'focal', 'sngp')}
-    """
-    return {
-        (row["domain"], row["loss"], row["method"])
-        for row in rows
-        if row["metric"] == "accuracy" and row["mean"] <= row["nothing"] + _NO_BETTER
-    }
 
 
 def curve_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
