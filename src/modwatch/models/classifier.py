@@ -38,11 +38,12 @@ class Classifier(nn.Module):
         """Return the pooled features (N, d) float32 of subword ids (N, T)."""
         return pool(hidden_states(self.encoder, ids, mask).float(), mask, self.pooling)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits (N,) and the features (N, d), for training."""
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the logits (N,), for training."""
         features = self.features(ids, mask)
         with torch.autocast(features.device.type, enabled=False):
-            return self.head(features), features
+            logit: Tensor = self.head(features)
+            return logit
 
 
 class Predictor:

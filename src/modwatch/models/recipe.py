@@ -11,7 +11,6 @@ from modwatch.settings.file import read_toml
 Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
 Loss = Literal["cross_entropy", "focal"]
 Pooling = Literal["mean", "max"]
-Precision = Literal["exact", "momentum"]
 
 #: Most subwords of a comment that a model reads; longer comments are cut.
 MOST_SUBWORDS = 16_384
@@ -73,10 +72,6 @@ class Recipe:
     linear_kernel: bool = True
     #: Ridge of the Laplace precision.
     ridge: float = 1e-3
-    #: Laplace precision: the exact sum over the training comments at the final weights, or a moving
-    #: average over the batches of training.
-    precision: Precision = "exact"
-    precision_momentum: float = 0.999
     #: Largest spectral norm of the dense layer before the head.
     norm_bound: float = 0.95
     #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. use 0.1.
@@ -222,7 +217,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "method": METHODS,
     "loss": LOSSES,
     "pooling": get_args(Pooling),
-    "precision": get_args(Precision),
     "calibration": ("none", "platt", "isotonic"),
 }
 _TINY = 1e-6
@@ -240,7 +234,6 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("encoder_dropout", 0, 0.9),
     ("random_features", 1, 16_384),
     ("ridge", 1e-12, 1e6),
-    ("precision_momentum", 0, 1),
     ("norm_bound", _TINY, 100),
     ("mean_field_factor", 0, 10),
     ("max_length", 2, 8_192),
