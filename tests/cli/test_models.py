@@ -152,7 +152,7 @@ def test_a_model_of_others_is_tried_before_it_gets_an_alias(client, tmp_path, ca
         ("epochs = 0", "recipe: epochs must be in [1, 1000], got 0"),
         ('epochs = "two"', "recipe.toml: a text stands where a number must"),
         ("epoch = 2", "recipe.toml: no recipe has epoch"),
-        ("epochs: 2", "--recipe names"),
+        ("epochs: 2", "cannot be read as TOML"),
     ],
 )
 def test_an_impossible_recipe_is_one_sentence(

@@ -850,7 +850,7 @@ def test_labels_in_any_language_are_read_by_their_meaning(init):
     words = ["sí"] * 5 + ["no"] * 54 + ["no sé"]
     Path("a.csv").write_text(with_column("label", words))
     assert "6 of 60 rows have a label that is no vote; may need --value" in init("a.csv", status=1)
-    meaning = ("--value", "sí=toxic", "--value", "no=other", "--abstain", "no sé")
+    meaning = ("--value", "sí=toxic", "--value", "no=other", "--value", "no sé=abstain")
     assert "The first 60 rows are valid.\n" in init("a.csv", *meaning)
     labels = [row["label"] for row in read_day()[0]]
     assert (labels.count(1), labels.count(0), labels.count(None)) == (5, 54, 1)

@@ -195,6 +195,22 @@ def test_what_is_no_json_is_named_and_not_quoted(monkeypatch, variable):
     assert caught.value.__suppress_context__
 
 
+def test_a_file_of_another_name_is_refused_and_one_that_is_not_there_is_the_default(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("MODWATCH_CONFIG", str(tmp_path / "config"))
+    with pytest.raises(SettingsError, match=r"config, which is no folder"):
+        load_settings()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "..data").mkdir()  # of a mounted ConfigMap
+    assert load_settings().file("policy.toml") is None
+    (tmp_path / "config" / "policy.toml").touch()
+    assert load_settings().file("policy.toml") == tmp_path / "config" / "policy.toml"
+    (tmp_path / "config" / "alert.toml").touch()
+    with pytest.raises(SettingsError, match=r"alert\.toml in MODWATCH_CONFIG is none of alerts"):
+        load_settings()
+
+
 def test_the_lake_may_lie_elsewhere():
     settings = Settings(home=Path("h"), lake="s3://bucket/lake/")
     assert settings.lake_root == "s3://bucket/lake/"

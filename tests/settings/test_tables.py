@@ -8,6 +8,7 @@ from modwatch.settings import Settings, current_settings_table, settings_table
 
 def test_the_table_has_every_setting_once():
     rows = settings_table().splitlines()[2:]
+    assert len(rows) <= 85, "what nobody changes is a constant with its reason"
     names = [row.split("`")[1] for row in rows]
     for name in Settings.model_fields:
         if name != "source":

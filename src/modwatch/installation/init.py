@@ -107,8 +107,6 @@ class InitOptions:
     votes: str | None
     #: Meanings of words, as `Vocabulary.of` takes them.
     value: Sequence[str]
-    abstain: Sequence[str]
-    missing: Sequence[str]
     #: Texts that stand for a deleted comment; `none`: there is none.
     deleted_text: Sequence[str]
     #: Who took the decisions that do not say.
@@ -255,8 +253,7 @@ def _making(options: InitOptions, dialogue: Dialogue) -> str:
         return "train --data synthetic"
     if not Path(model).is_file():
         return shlex.join(["model", "register", model])
-    words = {name: getattr(options, name) for name in ("value", "abstain", "missing")}
-    given = [part for name, told in words.items() for word in told for part in (f"--{name}", word)]
+    given = [part for word in options.value for part in ("--value", word)]
     return shlex.join(["train", "--data", model, *given])
 
 
@@ -317,7 +314,7 @@ def _reading(
     given = _given_columns(options.column, choices)
     if "text" not in given:
         require_comments(sample.names)
-    vocabulary = Vocabulary.of(options.value, options.abstain, options.missing)
+    vocabulary = Vocabulary.of(options.value)
     chosen = _with_defaults(propose(usable, rows, vocabulary) | given, FILLABLE, choices)
     generated = {"comment_id"} if options.generate_ids else set()
     has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
@@ -518,8 +515,6 @@ def _source_settings(
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,
         "VALUES": options.value or None,
-        "MISSING": options.missing or None,
-        "ABSTAIN": options.abstain or None,
         "DELETED_TEXTS": reading.deleted or None,
         "OWN_SCORES": reading.has_scores or None,
         "OWN_SCALE": PER_CENT if reading.in_per_cent else None,

@@ -106,7 +106,7 @@ class Resources:
         from modwatch.common.ledger.timestamps import read_roots
         from modwatch.review.log.witnesses import Authority
 
-        url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
+        url, roots = self.settings.timestamp_url, self.settings.file("timestamps.pem")
         if url is None or roots is None:
             return None
         return Authority(url=url.get_secret_value(), roots=read_roots(roots))
@@ -116,7 +116,7 @@ class Resources:
         """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
         from modwatch.audits.witnesses import read_witnesses
 
-        signers, roots = self.settings.audit_signers, self.settings.timestamp_roots
+        signers, roots = map(self.settings.file, ("signers.toml", "timestamps.pem"))
         url = self.settings.timestamp_url
         return read_witnesses(signers, roots, authority=url.get_secret_value() if url else "")
 
@@ -140,7 +140,7 @@ class Resources:
         """The words of each identity, for comments whose source names no groups."""
         from modwatch.statistics.divergence.mentions import read_identity_terms
 
-        return read_identity_terms(self.settings.identity_terms)
+        return read_identity_terms(self.settings.file("identities.toml"))
 
     @cached_property
     def source(self) -> Source:
@@ -209,7 +209,7 @@ class Resources:
         """
         from modwatch.data.validation.own_expectations import load_expectations
 
-        path = self.settings.expectations
+        path = self.settings.file("expectations.json")
         return load_expectations(path, self.settings.columns) if path else ()
 
     @property
@@ -223,7 +223,7 @@ class Resources:
         """How the queue serves each reason."""
         from modwatch.review.queue.lanes import load_lanes
 
-        return load_lanes(self.settings.queue_rules)
+        return load_lanes(self.settings.file("queues.toml"))
 
     @cached_property
     def sampling_salt(self) -> str:
@@ -317,7 +317,7 @@ class Resources:
         """The days that are known to be unusual; raises SettingsError when the file is invalid."""
         from modwatch.data.validation.calendar import load_calendar
 
-        return load_calendar(self.settings.calendar)
+        return load_calendar(self.settings.file("calendar.toml"))
 
     def _remote_scorer(self, version: str | None) -> "RemoteScorer":
         from modwatch.models.scoring.remote import RemoteScorer
@@ -339,12 +339,12 @@ class Resources:
     @cached_property
     def alert_rules(self) -> tuple[AlertRule, ...]:
         """What alerts are raised about; raises SettingsError when a rule is impossible."""
-        return load_rules(self.settings.alert_rules)
+        return load_rules(self.settings.file("alerts.toml"))
 
     @cached_property
     def alert_channels(self) -> tuple[Channel, ...]:
         """Where alerts go: to the webhook, by mail, to services of Apprise, or nowhere."""
-        path = self.settings.alert_rules
+        path = self.settings.file("alerts.toml")
         return routed(open_channels(self.settings), load_routes(path), self.alert_rules)
 
     @cached_property

@@ -181,7 +181,7 @@ def read_recipe(file: Path | None) -> Recipe:
         SettingsError: the file cannot be read, or is not TOML.
         ModelError: a field is unknown, or has an impossible value.
     """
-    values = {} if file is None else read_toml(file, "--recipe")
+    values = {} if file is None else read_toml(file)
     if unknown := values.keys() - {field.name for field in fields(Recipe)}:
         raise ModelError(f"{file}: no recipe has {', '.join(sorted(unknown))}; see docs/models.md")
     try:

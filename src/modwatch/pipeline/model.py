@@ -71,9 +71,7 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         comment_id=form["id_column"],
         language=form.get("language_column"),
         votes=tuple(name for names in form["votes"] or () for name in names.split(",")),
-        vocabulary=Vocabulary.of(
-            **{name: form.get(name) or () for name in ("value", "abstain", "missing")}
-        ),
+        vocabulary=Vocabulary.of(form.get("value") or ()),
     )
     found = read_labelled(
         sources, columns=columns, query=form.get("query"), encoding=form.get("encoding")

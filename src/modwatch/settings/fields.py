@@ -40,6 +40,22 @@ _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 EMBEDDED = "embedded"
 
 
+#: What a file in the folder of the setting `config` has, by its name.
+FILES = {
+    "alerts.toml": "alert rules, which extend the built-in ones, and routes",
+    "calendar.toml": "holidays and closed weekdays, whose volumes are unusual",
+    "expectations.json": "a suite of Great Expectations that is evaluated on every day, in "
+    "addition to the built-in rules",
+    "identities.toml": "words by which a comment mentions an identity, for comments whose source "
+    "names no `groups`; otherwise English words",
+    "policy.toml": "the moderation policy, in place of the built-in one",
+    "queues.toml": "queue rules per reason, which extend the built-in ones",
+    "signers.toml": "the public keys of those who approve and sign audits, lines of "
+    '`"name" = "key"`',
+    "timestamps.pem": "the root certificates of the time-stamping authority",
+}
+
+
 class Settings(BaseSettings):
     """The settings of one installation of Modwatch.
 
@@ -52,6 +68,11 @@ class Settings(BaseSettings):
     )
 
     home: Path = Field(Path("var"), description="Folder for all local data")
+    config: Path | None = Field(
+        None,
+        description="Folder of files that change what Modwatch does, each if it is there: "
+        + ", ".join(f"`{name}` ({what})" for name, what in FILES.items()),
+    )
     lake: str | None = Field(
         None, description="Folder or object-store URL of the Delta tables; `HOME/lake` by default"
     )
@@ -82,17 +103,9 @@ class Settings(BaseSettings):
         None,
         description="Time-stamping authority (RFC 3161) that witnesses evidence; default: none",
     )
-    timestamp_roots: Path | None = Field(
-        None, description="PEM file with the root certificates of that authority"
-    )
     require_second_factor: bool = Field(
         False,
         description="Leads and admins who sign in with a password need a one-time code, too",
-    )
-    audit_signers: Path | None = Field(
-        None,
-        description="TOML file with the public keys of those who approve and sign audits, lines of "
-        '`"name" = "key"`',
     )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
@@ -117,11 +130,6 @@ class Settings(BaseSettings):
         None,
         description="File of labelled comments that every new model is compared with the champion "
         "on; the same or similar comments are left out of training",
-    )
-    identity_terms: Path | None = Field(
-        None,
-        description="File of the words by which a comment mentions an identity, for comments whose "
-        "source names no `groups`; default: a list of English words",
     )
     scorer: str = Field(
         "local",
@@ -234,13 +242,6 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="Secret key of the random slice; without it the slice is predictable",
     )
-    queue_rules: Path | None = Field(
-        None,
-        description="TOML file with queue rules per reason; extends the built-in rules",
-    )
-    policy: Path | None = Field(
-        None, description="TOML file with the moderation policy; default: the built-in policy"
-    )
     require_code: bool = Field(False, description="Require a policy code for every toxic label")
     show_reasons: bool = Field(
         False,
@@ -277,17 +278,6 @@ class Settings(BaseSettings):
         LONGEST_TEXT,
         ge=1,
         description="Maximum length in characters; longer comments are quarantined at ingestion",
-    )
-    expectations: Path | None = Field(
-        None,
-        description="JSON file with a suite of Great Expectations that is evaluated on every day, "
-        "in addition to the built-in rules",
-    )
-    calendar: Path | None = Field(
-        None, description="TOML file with holidays and closed weekdays, whose volumes are unusual"
-    )
-    alert_rules: Path | None = Field(
-        None, description="TOML file with alert rules, which extend the built-in ones, and routes"
     )
     alert_webhook_url: SecretStr | None = Field(
         None, description="URL that receives alerts as signed JSON; default: none"
@@ -337,6 +327,20 @@ class Settings(BaseSettings):
     )
 
     @model_validator(mode="after")
+    def _files_are_known(self) -> "Settings":
+        if self.config is None:
+            return self
+        if not self.config.is_dir():
+            raise ValueError(f"MODWATCH_CONFIG names {self.config}, which is no folder; make it")
+        found = {path.name for path in self.config.iterdir() if not path.name.startswith(".")}
+        if unknown := found - FILES.keys():
+            raise ValueError(
+                f"{min(unknown)} in MODWATCH_CONFIG is none of {', '.join(FILES)}; rename or "
+                "remove it"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _days_are_in_order(self) -> "Settings":
         if self.last_day and self.first_day > self.last_day:
             raise ValueError("MODWATCH_FIRST_DAY is after MODWATCH_LAST_DAY; swap them")
@@ -362,10 +366,10 @@ class Settings(BaseSettings):
         url = self.timestamp_url
         if url and not _HTTP.fullmatch(url.get_secret_value()):
             raise ValueError("MODWATCH_TIMESTAMP_URL is not a URL; use https://host/path")
-        if url and not self.timestamp_roots:
+        if url and not self.file("timestamps.pem"):
             raise ValueError(
-                "MODWATCH_TIMESTAMP_URL requires MODWATCH_TIMESTAMP_ROOTS, a PEM file with the "
-                "root certificates of the authority, to verify its answers"
+                "MODWATCH_TIMESTAMP_URL requires timestamps.pem in MODWATCH_CONFIG, with the root "
+                "certificates of the authority, to verify its answers"
             )
         return self
 
@@ -414,6 +418,11 @@ class Settings(BaseSettings):
                     f"settings: {why}"
                 )
         return self
+
+    def file(self, name: str) -> Path | None:
+        """Return a file of `FILES` in the folder `config`; None where it is not there."""
+        path = None if self.config is None else self.config / name
+        return path if path and path.exists() else None
 
     @property
     def own_scores(self) -> bool:

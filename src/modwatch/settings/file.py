@@ -136,8 +136,8 @@ def write(path: Path, text: str) -> None:
         ) from None
 
 
-def read_toml(path: Path, variable: str) -> dict[str, Any]:
-    """Return the content of the TOML file that a setting or an option names.
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of the TOML file of a person.
 
     Raises:
         SettingsError: the file cannot be read, or is not TOML.
@@ -147,8 +147,7 @@ def read_toml(path: Path, variable: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         why = exc if isinstance(exc, tomllib.TOMLDecodeError) else type(exc).__name__
         raise SettingsError(
-            f"{variable} names {path}, which cannot be read as TOML ({why}); correct the file or "
-            "leave it out"
+            f"{path} cannot be read as TOML ({why}); correct the file or leave it out"
         ) from None
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from receivers import webhook
 
-from installation import Installation
+from installation import Installation, config_with
 from modwatch.installation import resources as resources_module
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.channels import Retry
@@ -47,8 +47,7 @@ def with_defaults(tmp_path, queue_url, empty_mlflow):
 @pytest.fixture
 def home(with_defaults, tmp_path):
     """The same with one rule."""
-    (tmp_path / "rules.toml").write_text(RULES)
-    return with_defaults.but(alert_rules=tmp_path / "rules.toml")
+    return with_defaults.but(config=config_with(tmp_path, {"alerts.toml": RULES}))
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def test_without_tables_there_is_nothing_to_tell(by_defaults):
 def test_a_rule_that_is_gone_closes_what_it_opened(resources, home, server):
     put(resources, 0, 0.3)
     judge(resources, 0)
-    (home.settings.alert_rules or Path()).write_text("keep_defaults = false")
+    (home.settings.file("alerts.toml") or Path()).write_text("keep_defaults = false")
     with open_resources(resources.settings) as later:
         assert judge(later, 1) == (1, 1)
         assert judge(later, 1) == (0, 0)

@@ -114,7 +114,7 @@ class Rule:
     allowed: str
     expectation: str
     remedy: str
-    #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
+    #: Whether it is of `expectations.json`.
     own: bool = False
 
     @property

@@ -64,10 +64,10 @@ FORM: dict[str, Param] = {
         "Rows with the same id are votes on one comment. Default: each row is one.",
     ),
     "value": _list(
-        "Labels that are words", "`WORD=toxic` or `WORD=other`, one a line; all must be named."
+        "Labels that are words",
+        "`WORD=toxic` or `WORD=other`, one a line; all must be named. `WORD=abstain`: of people "
+        "who did not judge; `WORD=missing`: for no label besides `NA` and `null`.",
     ),
-    "abstain": _list("Abstentions", "Words of people who did not judge, one a line."),
-    "missing": _list("Missing labels", "Words for no label besides `NA` and `null`, one a line."),
     "votes": _list("Vote columns", "Columns of single votes, one a line. Default: Label column."),
     "encoding": _data("string", "Encoding of text files, as cp1252"),
     "loss": _recipe("string", "Loss", default="cross_entropy", enum=["cross_entropy", "focal"]),
