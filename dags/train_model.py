@@ -31,8 +31,9 @@ two hours, and a run makes one version.
 - **`train` fails with SettingsError**: no files are named in the form or in MODWATCH_TRAINING_DATA.
 - **`train` fails with SourceError**: the message names the file, row or column. Correct it and
   clear the task.
-- **`train` fails with ModelError**: the data has one class only, the encoder cannot be loaded, or
-  the loss is not finite; the message names the remedy. Trigger another run.
+- **`train` fails with ModelError**: the recipe names a field or value that cannot be, the data has
+  one class only, the encoder cannot be loaded, or the loss is not finite; the message names the
+  remedy. Trigger another run.
 - **`train` takes long**: its log has the time left and the page of its curves in MLflow.
 - **`train` fails with ImportError**: the extra `models` is not installed where the task runs.
 - **`evaluate` fails with SettingsError**: MODWATCH_EVALUATION_DATA is not set. Set it to a file of

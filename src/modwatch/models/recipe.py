@@ -1,12 +1,12 @@
 """The hyperparameters of a training run, stored with the model."""
 
+import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from modwatch.common.errors import ModelError
 from modwatch.models.scoring.scorer import PLAIN, SPREADS
-from modwatch.settings.file import read_toml
 
 Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
 Loss = Literal["cross_entropy", "focal"]
@@ -172,22 +172,44 @@ class Recipe:
 
 
 def read_recipe(file: Path | None) -> Recipe:
-    """Return the recipe of a TOML file, whose keys are fields of `Recipe`; None: the offline model.
+    """Return the recipe of a TOML file; None: that of the offline model.
+
+    Raises:
+        ModelError: the file cannot be read, or `parse_recipe` refuses it.
+    """
+    try:
+        text = "" if file is None else file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ModelError(f"{file} cannot be read ({type(exc).__name__}); name a file") from None
+    return parse_recipe(text, origin=str(file))
+
+
+def parse_recipe(text: str, *, origin: str) -> Recipe:
+    """Return the recipe of a TOML text, whose keys are fields of `Recipe`.
 
     Fields that it does not name are those of fine-tuning if it names an `encoder`, or else those of
     the offline model.
 
     Raises:
-        SettingsError: the file cannot be read, or is not TOML.
-        ModelError: a field is unknown, or has an impossible value.
+        ModelError: it is no TOML, a field is unknown, or has an impossible value.
+
+    >>> parse_recipe('encoder = "models/small"', origin="a.toml").max_length
+    128
     """
-    values = {} if file is None else read_toml(file)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise ModelError(f"{origin} cannot be read as TOML ({exc}); correct it") from None
     if unknown := values.keys() - {field.name for field in fields(Recipe)}:
-        raise ModelError(f"{file}: no recipe has {', '.join(sorted(unknown))}; see docs/models.md")
+        raise ModelError(
+            f"{origin}: no recipe has {', '.join(sorted(unknown))}; see docs/models.md"
+        )
     try:
         return (Recipe if "encoder" in values else offline_recipe)(**values)
     except TypeError:
-        raise ModelError(f"{file}: a text stands where a number must; see docs/models.md") from None
+        raise ModelError(
+            f"{origin}: a text stands where a number must; see docs/models.md"
+        ) from None
 
 
 def offline_recipe(**changes: Any) -> Recipe:

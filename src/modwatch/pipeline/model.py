@@ -10,13 +10,10 @@ The DAG `train_model` takes these steps. `modwatch train` trains and sets an ali
 """
 
 import datetime
-import hashlib
-import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from modwatch.common.errors import ModelError, NoChampionError, SettingsError, SourceError
@@ -147,14 +144,13 @@ def train(
     recipe: "Recipe",
     seed: int = 0,
     report: "DataReport | None" = None,
-    checkpoints: Path | None = None,
     request: str = "",
     progress: "TrainingProgress | None" = None,
 ) -> str:
     """Train a model on the devices of the settings, register it; return its version.
 
     An interrupted run of the same corpus, recipe and seed resumes. Its checkpoints are removed at
-    the end, unless the folder was named. A `request` that already has a version returns that one.
+    the end. A `request` that already has a version returns that one.
 
     Raises:
         ModelError: the corpus cannot be used, or training failed.
@@ -163,19 +159,18 @@ def train(
     from modwatch.models.devices import devices_of
     from modwatch.models.reference import INVENTED
     from modwatch.models.registration import train_and_register
+    from modwatch.models.training import run_digest
 
     settings = resources.settings
     if recipe.expected_prevalence is None:
         recipe = replace(recipe, expected_prevalence=corpus.prevalence)
     if request and (made := resources.registry.version_of_request(request)) is not None:
         return made
-    digest = hashlib.sha256(json.dumps([recipe.to_json(), seed]).encode())
-    for text in corpus.texts:
-        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    folder = checkpoints or settings.home / "training" / digest.hexdigest()[:16]
+    labels = corpus.labels.tolist()
+    folder = settings.home / "training" / run_digest(corpus.texts, labels, recipe, seed)
     version = train_and_register(
         corpus.texts,
-        corpus.labels.tolist(),
+        labels,
         registry=resources.registry,
         recipe=recipe,
         devices=devices_of(settings.device),
@@ -186,8 +181,7 @@ def train(
         request=request,
         progress=progress,
     )
-    if checkpoints is None:
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
     return version
 
 

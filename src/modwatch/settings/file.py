@@ -137,7 +137,7 @@ def write(path: Path, text: str) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of the TOML file of a person.
+    """Return the content of the TOML file that a setting names.
 
     Raises:
         SettingsError: the file cannot be read, or is not TOML.

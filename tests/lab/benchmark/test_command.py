@@ -68,7 +68,7 @@ def test_the_command(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--methods", "oracle"], "--methods must be of deterministic"),
-        (["--recipe", "nowhere.toml"], "nowhere.toml cannot be read as TOML"),
+        (["--recipe", "nowhere.toml"], "nowhere.toml cannot be read"),
         (["--civil-comments", "x"], "--data synthetic reads no files"),
         (["--device", "tpu"], "the device must be auto, cpu, cuda or cuda:n"),
     ],

@@ -76,7 +76,7 @@ def row(verdict: str = "not worse") -> dict[str, Any]:
 
 def test_a_run_makes_one_version_and_says_what_it_does(home, caplog):
     caplog.set_level("INFO", logger="modwatch.pipeline.airflow.models")
-    form = {**FORM_VALUES, "max_examples": 400, "epochs": 1}
+    form = {**FORM_VALUES, "recipe": "max_examples = 400\nepochs = 1"}
     version = models.train.function(params=form, dag_run=RUN)
     assert version == models.train.function(params=form, dag_run=RUN)
     logged = [record.getMessage() for record in caplog.records]
