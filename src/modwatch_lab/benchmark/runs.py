@@ -69,7 +69,7 @@ class Result:
     run: Run
     #: Facts about the networks: steps, average precision of held-out comments.
     networks: list[dict[str, Any]]
-    #: By domain: `table`, `curve` and `reviewed` of `evaluation.evaluated`.
+    #: By domain: `table` and `curve` of `evaluation.evaluated`.
     figures: dict[str, dict[str, Any]]
     #: By domain: (draws, A), `evaluation.advantage_draws`.
     draws: dict[str, NDArray[np.float64]]
