@@ -20,7 +20,7 @@ as tags of the version |
 The question is listed under *Required Actions* and sent to the alert channels. A champion scores
 from the next run of *score_comments* on. A challenger scores in shadow: nothing is routed by its
 scores, and *monitor_collaboration* compares both on the labels of the window. The champion before
-keeps the alias `previous`; `modwatch model rollback` makes it the champion again.
+keeps the alias `previous`; `modwatch model promote previous` makes it the champion again.
 
 Comments of the evaluation data, and similar ones, are left out of training. Every task can be
 killed, retried and cleared: training goes on from its last checkpoint, also after the timeout of

@@ -120,8 +120,8 @@ def test_aliases_by_command(client, votes, recipe, capsys):
     assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
     assert str(client.get_model_version_by_alias("toxicity", "challenger").version) == "2"
     assert main(["model", "promote", "2"]) == 0
-    assert main(["model", "rollback"]) == 0
-    assert capsys.readouterr().out.endswith("version 1 is the champion again\n")
+    assert main(["model", "promote", "previous"]) == 0
+    assert capsys.readouterr().out.endswith("version 1 is the champion\n")
     assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
     assert str(client.get_model_version_by_alias("toxicity", "previous").version) == "2"
 

@@ -142,24 +142,14 @@ def register(resources: "Resources", *, model: str, alias: str, **stated: Any) -
 
 
 @model.command()
-@with_resources
-def rollback(resources: "Resources") -> None:
-    """Make the previous champion the champion again."""
-    from modwatch.pipeline import model
-
-    print(f"version {model.roll_back(resources)} is the champion again")
-
-
-@model.command()
 @click.argument("version")
 @click.option("--alias", type=click.Choice(["champion", "challenger"]), default="champion")
 @with_resources
 def promote(resources: "Resources", *, version: str, alias: str) -> None:
-    """Set the alias of a version."""
+    """Set the alias of a version, or of `previous`: the champion before this one."""
     from modwatch.pipeline import model
 
-    model.set_alias(resources, version, alias)
-    print(f"version {version} is the {alias}")
+    print(f"version {model.set_alias(resources, version, alias)} is the {alias}")
 
 
 @click.command()

@@ -1,7 +1,7 @@
 """The path of a model: from labelled comments to the alias that lets it score.
 
     report → train → evaluate → check → ask → (a person decides) → decide
-    register, set_alias, roll_back
+    register, set_alias
 
 `train` registers a new version, `register` one that others trained; `evaluate` compares it with the
 champion on the same frozen comments; `check` refuses one that is worse; `decide` moves the alias.
@@ -288,26 +288,24 @@ def decide(
     resources.registry.record_decision(version, record)
 
 
-def set_alias(resources: "Resources", version: str, alias: str) -> None:
-    """Set the alias champion or challenger of a version.
+def set_alias(resources: "Resources", version: str, alias: str) -> str:
+    """Set the alias champion or challenger of a version; return the version.
 
-    Raises:
-        ModelError: it was trained elsewhere, and cannot be scored with here.
-        TrackingError: MLflow cannot be reached, or the version does not exist.
-    """
-    if resources.settings.scorer == "local" and not resources.registry.trained_here(version):
-        resources.local_scorer(version)
-    resources.registry.set_alias(version, alias)
-
-
-def roll_back(resources: "Resources") -> str:
-    """Make the previous champion the champion again; return its version.
+    It may be `previous`: the champion before this one.
 
     Raises:
         NoChampionError: there is no previous champion.
-        TrackingError: MLflow cannot be reached.
+        ModelError: it was trained elsewhere, and cannot be scored with here.
+        TrackingError: MLflow cannot be reached, or the version does not exist.
     """
-    return resources.registry.roll_back()
+    from modwatch.models.registry import PREVIOUS
+
+    if version == PREVIOUS:
+        version = resources.registry.previous_version()
+    if resources.settings.scorer == "local" and not resources.registry.trained_here(version):
+        resources.local_scorer(version)
+    resources.registry.set_alias(version, alias)
+    return version
 
 
 def _champion(resources: "Resources") -> str | None:

@@ -183,7 +183,7 @@ def test_what_a_person_decides_happens_and_is_kept(home, asked, option, now, sha
         assert tags["modwatch.decision"] == decision
         assert (tags["modwatch.decided_by"], tags["modwatch.note"]) == ("eve", "as agreed")
         if now == version:
-            assert model.roll_back(resources) == "1"
+            assert model.set_alias(resources, "previous", "champion") == "1"
             assert resources.registry.champion_version() == "1"
 
 
