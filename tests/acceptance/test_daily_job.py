@@ -440,7 +440,7 @@ def source_of(job: DailyJob, day: datetime.date) -> Path:
 
 
 def paused(job: DailyJob, dag: str, *, state: bool) -> None:
-    job.client._http.patch(f"/api/v2/dags/{dag}", json={"is_paused": state}).raise_for_status()
+    job.client.http.patch(f"/api/v2/dags/{dag}", json={"is_paused": state}).raise_for_status()
 
 
 def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:

@@ -13,12 +13,12 @@ from modwatch.common import days
 from modwatch.common.errors import SourceError, StackError
 from modwatch.common.installed import MEASURING, SCORING
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import narrator
 from modwatch.installation.stack.progress import Wait, time_left
 from modwatch.installation.stack.supervisor import interruptible
 from modwatch.monitoring.publishing.view import days_address
 from modwatch.review.quality_control.gold import add_gold
+from modwatch_lab.demo.airflow_runs import AirflowRuns, DayRun
 from modwatch_lab.demo.datasets import AUDIT, demo_data
 from modwatch_lab.demo.moderators import (
     Shift,
@@ -125,7 +125,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
 
     The simulated moderators `leave` some comments of the last day for the visitor.
     """
-    with closing(AirflowClient(demo.airflow)) as client:
+    with closing(AirflowRuns(demo.airflow)) as client:
         client.wait_for_dags({SCORING, MEASURING, _AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
         for dag in (SCORING, _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
@@ -152,7 +152,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         return succeeded and audited == report == "success"
 
 
-def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
+def _reported(demo: Demo, client: AirflowRuns, run: str) -> str:
     """Return the state of the weekly report once it has ended."""
     wait = Wait(demo.say, usual=_USUAL_REPORT)
     state = client.wait_for_task(
@@ -167,7 +167,7 @@ def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
     return state
 
 
-def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
+def _scored(demo: Demo, client: AirflowRuns, shift: Shift) -> list[DayRun]:
     """Score every day of the demo; meanwhile `shift` works the queue."""
     data, dag = demo.data, SCORING
     demo.say(f"Airflow backfills {dag}, {data.first_day} to {data.last_day}")
@@ -180,7 +180,7 @@ def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
     return _wait(demo, client, dag, review)
 
 
-def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
+def _measured(demo: Demo, client: AirflowRuns) -> list[DayRun]:
     """Measure every day of the demo.
 
     The DAG is paused while days are scored: by schedule it would measure each before its review,
@@ -196,7 +196,7 @@ def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
 
 def _wait(
     demo: Demo,
-    client: AirflowClient,
+    client: AirflowRuns,
     dag: str,
     ended: Callable[[DayRun], None] = lambda _: None,
 ) -> list[DayRun]:
@@ -256,7 +256,7 @@ class DayProgress:
         return f"{self._dag} {self._days[self._done]}: {_are_running(running)}, {done}"
 
 
-def _audited(demo: Demo, client: AirflowClient) -> str:
+def _audited(demo: Demo, client: AirflowRuns) -> str:
     """Audit all days of the demo; return the state of the run, `success` or `failed`."""
     data = demo.data
     form = {
@@ -303,7 +303,7 @@ def _are_running(tasks: Iterable[str]) -> str:
     return f"{', '.join(names) or 'no task'} {'are' if len(names) > 1 else 'is'} running"
 
 
-def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun]]) -> bool:
+def _all_succeeded(demo: Demo, client: AirflowRuns, runs: Mapping[str, Sequence[DayRun]]) -> bool:
     """Return whether all runs succeeded; print the failed tasks."""
     failed = [(dag, run) for dag, all_runs in runs.items() for run in all_runs
               if run.state != "success"]  # fmt: skip
