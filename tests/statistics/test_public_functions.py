@@ -33,7 +33,7 @@ BELOW = {
         disagreement.primary_labels,
         disagreement.primary_shares, disagreement.retest_flip_rates,
         disagreement.sample_primary_labels, divergence.bnsp_auc, divergence.bpsn_auc,
-        divergence.calibration_gap, divergence.conformity_delta, divergence.group_report,
+        divergence.conformity_delta, divergence.group_report,
         divergence.kappa_table, divergence.shared_items, divergence.subgroup_auc,
     )
 }  # fmt: skip

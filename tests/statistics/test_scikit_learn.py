@@ -13,12 +13,10 @@ from modwatch.common.errors import MetricInputError
 from modwatch.statistics import (
     REVIEW_FRACTIONS,
     CollaborationCurveDisplay,
-    ReliabilityDisplay,
     accuracy,
     oc_accuracy,
     oc_auprc,
     oc_auroc,
-    reliability_curve,
     review_effectiveness,
     review_efficiency,
     review_scores,
@@ -80,16 +78,6 @@ def test_a_collaboration_curve_takes_the_arguments_of_its_metric():
         CollaborationCurveDisplay.from_predictions(Y, PROB, metric="auroc")
 
 
-def test_reliability_is_drawn_with_its_diagonal():
-    shown = ReliabilityDisplay.from_predictions(Y, PROB, n_bins=20)
-    bins = reliability_curve(Y, PROB, n_bins=20).dropna()
-    assert shown.line_.get_xdata().tolist() == bins["mean_prob"].tolist()
-    assert shown.line_.get_ydata().tolist() == bins["positive_rate"].tolist()
-    assert len(shown.ax_.lines) == 2
-    alone = ReliabilityDisplay.from_estimator(MODEL, X, Y, ref_line=False)
-    assert len(alone.ax_.lines) == 1
-
-
 def test_the_positive_class_of_an_estimator_is_named():
     names = np.where(Y == 1, "Toxic", "non-toxic")  # "Toxic" comes first
     named = LogisticRegression().fit(X, names)
@@ -98,13 +86,12 @@ def test_the_positive_class_of_an_estimator_is_named():
     )
     assert shown.y.tolist() == [accuracy(Y, PROB)]
     with pytest.raises(MetricInputError, match="1 is no class of the estimator"):
-        ReliabilityDisplay.from_estimator(named, X, names)
+        CollaborationCurveDisplay.from_estimator(named, X, names)
 
 
-@pytest.mark.parametrize("display", [CollaborationCurveDisplay, ReliabilityDisplay])
-def test_without_matplotlib_the_error_is_that_of_scikit_learn(display, monkeypatch):
+def test_without_matplotlib_the_error_is_that_of_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=f"{display.__name__}.plot requires matplotlib"):
-        display.from_predictions(Y, PROB)
+    with pytest.raises(ImportError, match=r"CollaborationCurveDisplay\.plot requires matplotlib"):
+        CollaborationCurveDisplay.from_predictions(Y, PROB)
     with pytest.raises(ImportError, match="pip install matplotlib"):
-        display([0, 1], [0, 1]).plot()
+        CollaborationCurveDisplay([0, 1], [0, 1]).plot()

@@ -17,7 +17,7 @@ Functions by topic; `docs/metrics.md` explains each metric:
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
     annotator error       true_labels
-    displays              CollaborationCurveDisplay, ReliabilityDisplay
+    displays              CollaborationCurveDisplay
     distances             jensen_shannon, population_stability_index, wasserstein
 
 Parameters that the metrics share. Columns may be lists, numpy arrays, pandas or polars Series, or
@@ -70,7 +70,7 @@ from modwatch.statistics.collaboration.model_metrics import (
 )
 from modwatch.statistics.collaboration.review_strategies import STRATEGIES, review_scores
 from modwatch.statistics.collaboration.what_if import what_if_table
-from modwatch.statistics.displays import CollaborationCurveDisplay, ReliabilityDisplay
+from modwatch.statistics.displays import CollaborationCurveDisplay
 from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.distance import (
     jensen_shannon,
@@ -90,7 +90,7 @@ from modwatch.statistics.live.measure import measure_days, reliability_estimates
 __all__ = [
     "REVIEW_FRACTIONS", "STRATEGIES", "CollaborationCurveDisplay", "Confirmations",
     "ConformalPrediction", "ErrorEvidence", "Estimate", "GivenLabels", "LabelledDay",
-    "ReliabilityDisplay", "TrueLabels", "accuracy", "auprc", "auroc",
+    "TrueLabels", "accuracy", "auprc", "auroc",
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
     "conformal_coverage", "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",

@@ -10,7 +10,6 @@ from modwatch.common.errors import MetricInputError, SettingsError
 from modwatch.statistics.divergence import (
     bnsp_auc,
     bpsn_auc,
-    calibration_gap,
     identity_mentions,
     read_identity_terms,
     subgroup_auc,
@@ -44,14 +43,6 @@ def test_they_are_shares_of_pairs(rows):
         wanted = share(positive, negative)
         found = metric(y, p, m, sample_weight=w)
         assert found == (None if wanted is None else pytest.approx(wanted))
-
-
-def test_the_gap_of_calibration():
-    y, p = [1, 0, 1, 0], [0.9, 0.5, 0.9, 0.1]
-    assert calibration_gap(y, p, [True, True, False, False]) == pytest.approx(0.2)
-    weighted = calibration_gap(y, p, [True, True, False, False], sample_weight=[1, 3, 1, 1])
-    assert weighted == pytest.approx((-0.1 + 3 * 0.5) / 4)
-    assert calibration_gap(y, p, [True] * 4) is None
 
 
 def test_bad_mentions_are_named():

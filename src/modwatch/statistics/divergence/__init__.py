@@ -19,7 +19,6 @@ moderation through uncertainty*):
 Comments that mention an identity (Borkan et al. 2019):
 
     ranking       subgroup_auc, bpsn_auc, bnsp_auc
-    calibration   calibration_gap
     mentions      identity_mentions, read_identity_terms
 
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
@@ -36,7 +35,6 @@ from modwatch.statistics.divergence.group_divergence import group_report
 from modwatch.statistics.divergence.mentions import (
     bnsp_auc,
     bpsn_auc,
-    calibration_gap,
     identity_mentions,
     read_identity_terms,
     subgroup_auc,
@@ -50,7 +48,7 @@ from modwatch.statistics.divergence.profiles import (
 
 __all__ = [
     "Conformity", "DemographicDivergence", "Groups", "Profiles", "annotator_profiles", "bnsp_auc",
-    "bpsn_auc", "calibration_gap", "conformity_delta", "demographic_divergence", "group_report",
+    "bpsn_auc", "conformity_delta", "demographic_divergence", "group_report",
     "identity_mentions", "intersections", "kappa_table", "read_identity_terms",
     "shared_items", "shown_together", "subgroup_auc", "uncertainty_divergence",
 ]  # fmt: skip

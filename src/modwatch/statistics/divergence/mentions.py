@@ -90,29 +90,6 @@ def bnsp_auc(
     return auroc(y[rows], p[rows], sample_weight=w[rows])
 
 
-def calibration_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    mentions: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> float | None:
-    """Return how much more the model overestimates toxicity with mentions than without.
-
-    The mean of p − y where the identity is mentioned, less that elsewhere, in [−2, 2]; 0 is none.
-    None if one of the parts has no weight. Arguments and errors as `subgroup_auc`.
-
-    >>> round(calibration_gap([1, 0, 1, 0], [0.9, 0.8, 0.6, 0.1], [True, True, False, False]), 3)
-    0.5
-    """
-    y, p, w, mention = _rows(y_true, y_prob, mentions, sample_weight)
-    if not w[mention].sum() or not w[~mention].sum():
-        return None
-    excess = p - y
-    with_mention = np.average(excess[mention], weights=w[mention])
-    return float(with_mention - np.average(excess[~mention], weights=w[~mention]))
-
-
 def _rows(
     y_true: ArrayLike, y_prob: ArrayLike, mentions: ArrayLike, sample_weight: ArrayLike | None
 ) -> _Rows:
