@@ -157,7 +157,8 @@ def main():
         rows=asked.rows,
         label=asked.label,
     )
-    recipe = replace(read_recipe(asked.recipe), expected_prevalence=PREVALENCE)
+    recipe = read_recipe(asked.recipe)
+    recipe = replace(recipe, expected_prevalence=recipe.expected_prevalence or PREVALENCE)
     short = train_on[train_on["text"].str.len() <= (recipe.max_characters or np.inf)]
     others = sources(folder, choice)
     start = time.perf_counter()

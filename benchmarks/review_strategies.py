@@ -1,13 +1,12 @@
 """What each review strategy finds, on every corpus of real comments, with intervals.
 
-    python benchmarks/review_strategies.py [--prevalence 0.01] [--threshold 0.2] [--recipe FILE]
-        [--figure FILE] [--methods sngp ensemble] [--seeds 0 1] [--labels 500 3000]
-        [--table FILE]
+    python benchmarks/review_strategies.py [--recipe FILE] [--figure FILE] [--table FILE]
+        [--methods sngp ensemble] [--seeds 0 1] [--labels 500 3000]
 
 The recipe is a TOML file; without one the offline model is trained.
 
 A model is trained on the Jigsaw training set, less 20,000 comments held out and all texts of the
-other corpora, for a stream with the `--prevalence`, which decides its threshold if none is given.
+other corpora, for a stream with the recipe's prevalence, or 1 %, which decides the threshold.
 Then for each corpus: Review Efficiency by strategy and review fraction, OC-AUROC of `uncertainty`
 less that of `predictive_variance`, and what the errors outside of a review of 2 % cost if a missed
 toxic comment costs 5 and a false alarm 1. Means and 95 % intervals over 200 draws: of 500 random
@@ -245,8 +244,6 @@ def draw(table, threshold, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
-    parser.add_argument("--prevalence", type=float, default=0.01)
-    parser.add_argument("--threshold", type=float)
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["sngp"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
@@ -254,8 +251,8 @@ def main():
     parser.add_argument("--recipe", type=Path)
     parser.add_argument("--table", type=Path)
     given = parser.parse_args()
-    options = {"expected_prevalence": given.prevalence, "threshold": given.threshold}
-    recipe = replace(read_recipe(given.recipe), **options)
+    recipe = read_recipe(given.recipe)
+    recipe = replace(recipe, expected_prevalence=recipe.expected_prevalence or 0.01)
     table = []
     for method, seed in product(given.methods, given.seeds):
         threshold, found = scored(given.data, replace(recipe, method=method), seed)
