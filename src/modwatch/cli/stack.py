@@ -54,10 +54,6 @@ _FRESH = datetime.timedelta(days=1)
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
 @options(
     table=(str, "Table of a database; default: its only one, or ask."),
-    date_order=(
-        click.Choice(["day", "month", "year"]),
-        "What comes first in dates such as 01/02/2026, where the times leave it open.",
-    ),
     delimiter=(str, "Character between the fields of text files, or tab; default: as they show."),
     encoding=(str, "Encoding of text files; default: UTF-8, or UTF-16 where a file shows it."),
     quoting=(

@@ -91,8 +91,6 @@ class InitOptions:
     table: str | None
     #: `NAME=COLUMN`.
     column: Sequence[str]
-    #: What comes first in a date: day, month or year.
-    date_order: str | None
     timezone: str | None
     #: Format of strptime of the times.
     time_format: str | None
@@ -353,7 +351,7 @@ def _reading(
     times = None
     if name is not None:
         [forms] = [column.formats for column in usable if column.name == name]
-        form = _form(shown[name], forms, options, dialogue)
+        form = _form(shown[name], forms, dialogue)
         zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
         values = (row.get(name) for row in sample.rows)
         one = next((value for value in values if value not in (None, "")), None)
@@ -468,9 +466,7 @@ def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str
     return pairs
 
 
-def _form(
-    shown: str, forms: Sequence[TimeFormat], options: InitOptions, dialogue: Dialogue
-) -> TimeFormat:
+def _form(shown: str, forms: Sequence[TimeFormat], dialogue: Dialogue) -> TimeFormat:
     """Return how times are written; the order of day and month is asked for if it is open."""
     if not forms:
         raise SettingsError(
@@ -482,11 +478,8 @@ def _form(
     if len(forms) == 1:
         return forms[0]
     by_first = {_ORDERS[re.findall("%[dmy]", str(form.written))[0]]: form for form in forms}
-    order = options.date_order if options.date_order in by_first else None
-    option = " or ".join(f"--date-order {name}" for name in by_first)
-    return by_first[
-        order or dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)
-    ]
+    option = " or ".join(f"--time-format '{form.written}'" for form in forms)
+    return by_first[dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)]
 
 
 def _source_settings(
