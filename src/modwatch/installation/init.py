@@ -55,7 +55,7 @@ from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
 from modwatch.settings import EMBEDDED, Settings
 from modwatch.settings.fields import variables
-from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
+from modwatch.settings.file import DEFAULT, VARIABLE, render, write
 from modwatch.settings.sources import AnySource
 
 #: What a column is of a comment, and the options that answer for it.
@@ -231,8 +231,10 @@ def write_settings(options: InitOptions) -> tuple[list[datetime.date], str]:
     require_possible(chosen, min(days))
     print(f"\n{try_source(opened, chosen)}")
     of_source = "" if "://" in given else f", of `modwatch init {given}`"
-    entries = _entries(source, min(days))
-    write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
+    known = [variable for variable in variables() if variable.source in (None, source["KIND"])]
+    comments = {variable.name: str(variable.info.description) for variable in known}
+    text = render(f"Settings of Modwatch{of_source}.", _values(source, min(days)), comments)
+    write(options.output, text)
     print(f"\n{options.output} is written; {len(days)} days were found, the last is {max(days)}.")
     making = "" if reading.has_scores else _making(options, dialogue)
     if options.day or not isinstance(data, FileData):
@@ -515,7 +517,8 @@ def _source_settings(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _entries(source: Mapping[str, object], first: datetime.date) -> list[Entry]:
+def _values(source: Mapping[str, object], first: datetime.date) -> dict[str, str]:
+    """Return the settings of an installation with this source, by the names of their variables."""
     values = {
         "MODWATCH_HOME": str(Path("modwatch-home").absolute()),
         "MODWATCH_DATABASE_URL": EMBEDDED,
@@ -525,9 +528,7 @@ def _entries(source: Mapping[str, object], first: datetime.date) -> list[Entry]:
     for name, value in source.items():
         written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         values[f"MODWATCH_SOURCE__{name}"] = written
-    known = [variable for variable in variables() if variable.source in (None, source["KIND"])]
-    comments = {variable.name: str(variable.info.description) for variable in known}
-    return [Entry(name=n, value=value, comment=comments[n]) for n, value in values.items()]
+    return values
 
 
 def _other_ports() -> Iterator[tuple[str, str]]:
