@@ -52,18 +52,18 @@ severity rises, and when it ends. Alerts do not depend on MLflow.
   `route` of *score_comments* for that day.
 - **a metric is missing in MLflow**: its estimate is *insufficient*. The description of the run
   names the stratum without labels.
-- **`compare_groups` fails with SettingsError**: the file in `MODWATCH_IDENTITY_TERMS` cannot be
+- **`compare_groups` fails with SettingsError**: `identities.toml` in `MODWATCH_CONFIG` cannot be
   read. Correct it and clear the task.
 - **a past day was scored again**: `hand_over` of *score_comments* starts another run of that day.
   If it was not cleared, trigger a run with the day as its partition key.
 - **`publish` fails with TrackingError**: MLflow cannot be reached. The task is retried
   automatically, and publishes nothing twice.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
-  Correct the file in `MODWATCH_ALERT_RULES` and clear the task.
+  Correct `alerts.toml` in `MODWATCH_CONFIG` and clear the task.
 - **`deliver_alerts` fails with AlertError**: the message names the channel and its response.
   Undelivered alerts are sent again with the following runs for two weeks; delivered ones are not
   sent again.
-- **too many or too few alerts**: set bounds of your own in the file in `MODWATCH_ALERT_RULES`. The
+- **too many or too few alerts**: set bounds of your own in `alerts.toml` in `MODWATCH_CONFIG`. The
   tag `alerts` of each MLflow run lists the rules that the day violates.
 """
 

@@ -48,7 +48,7 @@ texts. Nobody may be able to: people who know that a label is compared label mor
   name the kinds. Look how these items differ from others in language, platform, length and the time
   at which they are served: add gold comments that look like the stream.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
-  Correct the file in `MODWATCH_ALERT_RULES` and clear the task.
+  Correct `alerts.toml` in `MODWATCH_CONFIG` and clear the task.
 - **`deliver_alerts` fails with AlertError**: the message names the channel and its response.
   Undelivered alerts are sent again with the runs of `monitor_collaboration`.
 """

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from modwatch.models.reference import INVENTED, from_json, held_out_profile, to_
 from modwatch.monitoring.incidents.actions import accept
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes
+from modwatch.monitoring.measurements import references
 from modwatch.monitoring.measurements.references import model_reference
 from modwatch.pipeline import daily
 from modwatch.review.queue.intake import enqueue
@@ -31,10 +33,10 @@ TODAY = DAYS[-1]
 
 
 @pytest.fixture
-def resources(tmp_path, queue_url):
-    settings = Settings(
-        home=tmp_path, database_url=queue_url, reference_days=2, history_days=3, review_fraction=0.1
-    )
+def resources(tmp_path, queue_url, monkeypatch):
+    shorter = partial(references.ReferencePlan, trailing_days=3, fixed_days=2)
+    monkeypatch.setattr(references, "ReferencePlan", shorter)
+    settings = Settings(home=tmp_path, database_url=queue_url, review_fraction=0.1)
     with open_resources(settings) as wiring:
         yield wiring
 

@@ -50,11 +50,9 @@ class Witnesses:
         """Raise AuditError unless `key` is the one that is registered for `actor`."""
         known = (self.signers or {}).get(folded(actor))
         if known is None:
-            raise AuditError(
-                f"{actor!r} has no key in the file of MODWATCH_AUDIT_SIGNERS; add the public key"
-            )
+            raise AuditError(f"{actor!r} has no key in signers.toml; add the public key")
         if known != key.public_key():
-            raise AuditError(f"this is not the key of {actor!r} in the file of signers")
+            raise AuditError(f"this is not the key of {actor!r} in signers.toml")
 
     def levels(self, folder: Mapping[str, bytes]) -> list[Level]:
         """Return what signatures and timestamps in valid files show."""

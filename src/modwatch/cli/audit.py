@@ -252,7 +252,7 @@ def key(name: str, file: Path, passphrase: bool) -> None:
     from modwatch.common.ledger.signatures import make_key
 
     public = make_key(file, _ask(passphrase))
-    print(f"The private key is in {file}: keep it secret. For MODWATCH_AUDIT_SIGNERS:")
+    print(f"The private key is in {file}: keep it secret. For signers.toml:")
     print(f"{json.dumps(name)} = {json.dumps(public)}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from modwatch.installation.mounted import MountedApplication
 from modwatch.settings import Settings
@@ -77,7 +77,7 @@ def console_options(resources: "Resources", address: str) -> "ConsoleOptions":
         require_second_factor=settings.require_second_factor,
         show_reasons=settings.show_reasons,
         require_code=settings.require_code,
-        policy=load_policy(settings.policy),
+        policy=load_policy(settings.file("policy.toml")),
         lanes=resources.lanes,
         witness_folder=resources.witness_folder,
         authority=resources.authority,
@@ -90,10 +90,13 @@ def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
 
     if settings.oidc_issuer is None:
         return None
+    scheme, _, rest = settings.oidc_issuer.get_secret_value().partition("://")
+    client, _, issuer = rest.partition("@")
+    client_id, _, client_secret = client.partition(":")
     return OidcOptions(
-        issuer=settings.oidc_issuer,
-        client_id=settings.oidc_client_id,
-        client_secret=settings.oidc_client_secret.get_secret_value(),
+        issuer=f"{scheme}://{issuer}",
+        client_id=unquote(client_id),
+        client_secret=unquote(client_secret),
         redirect_url=f"{address.rstrip('/')}/oidc/callback",
         role_claim=settings.oidc_role_claim,
         roles=settings.oidc_roles,
@@ -149,5 +152,7 @@ def deliverer(resources: "Resources") -> "Deliverer":
             url=settings.decision_webhook_url.get_secret_value(),
             secret=settings.decision_webhook_secret.get_secret_value(),
         )
-    category = {node.code: node.dsa_category for node in load_policy(settings.policy).nodes}
+    category = {
+        node.code: node.dsa_category for node in load_policy(settings.file("policy.toml")).nodes
+    }
     return Deliverer(engine=resources.database, channels=channels, category_of=category.get)

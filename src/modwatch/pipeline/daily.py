@@ -126,7 +126,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
 
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
-        SettingsError: an expectation of MODWATCH_EXPECTATIONS cannot be evaluated.
+        SettingsError: an expectation of expectations.json cannot be evaluated.
     """
     from modwatch.data.lake.erasure import salted
     from modwatch.data.validation import profiles, rows

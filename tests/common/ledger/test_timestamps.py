@@ -4,7 +4,6 @@ import shutil
 import socket
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from authority import certificate, make, serving, usual
@@ -142,12 +141,14 @@ def test_a_file_without_certificates_is_refused(tmp_path):
             read_roots(path)
 
 
-def test_an_authority_needs_roots(monkeypatch):
+def test_an_authority_needs_roots(monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_TIMESTAMP_URL", "https://tsa.example.org/?hunter2")
-    with pytest.raises(SettingsError, match="requires MODWATCH_TIMESTAMP_ROOTS") as caught:
+    with pytest.raises(SettingsError, match=r"requires timestamps\.pem") as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
-    monkeypatch.setenv("MODWATCH_TIMESTAMP_ROOTS", "/etc/roots.pem")
-    assert load_settings().timestamp_roots == Path("/etc/roots.pem")
+    roots = tmp_path / "timestamps.pem"
+    roots.touch()
+    monkeypatch.setenv("MODWATCH_CONFIG", str(tmp_path))
+    assert load_settings().file("timestamps.pem") == roots
     with pytest.raises(ValueError, match="is not a URL"):
-        Settings(timestamp_url="tsa.example.org", timestamp_roots=Path("roots.pem"))
+        Settings(timestamp_url="tsa.example.org", config=tmp_path)

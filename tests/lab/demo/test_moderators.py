@@ -40,7 +40,7 @@ from review.labelling import routed_like_gold
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-RULES = Path(moderators.__file__).with_name("queue_rules.toml")
+RULES = Path(moderators.__file__).with_name("config")
 AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
 
 
@@ -61,7 +61,9 @@ def staffed(install_scored, request):
         home = install_scored(console_url=url, **getattr(request, "param", {}))
         home.run("route", "score_challenger")
         with open_resources(home.settings) as resources:
-            console = server(resources.database, ConsoleOptions(lanes=load_lanes(RULES)))
+            console = server(
+                resources.database, ConsoleOptions(lanes=load_lanes(RULES / "queues.toml"))
+            )
             thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
             thread.start()
             yield resources
@@ -139,7 +141,7 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed):
         assert connection.scalar(query) == datetime.timedelta(hours=12)
 
 
-@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+@pytest.mark.parametrize("staffed", [{"config": RULES}], indirect=True)
 def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed):
     audit_of_monday(staffed)
     others = counts(staffed.database, MONDAY).waiting - 80
@@ -157,7 +159,7 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed):
     assert staffed.audit("demo").seal() == 80
 
 
-@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+@pytest.mark.parametrize("staffed", [{"config": RULES}], indirect=True)
 def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(staffed):
     audit_of_monday(staffed, confirmed_share=1.0)
     contrary = [

@@ -1,7 +1,6 @@
 """Alerts from tables to receivers, with a real database and servers that fail in every way."""
 
 import datetime
-import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -182,7 +181,7 @@ def test_without_tables_there_is_nothing_to_tell(by_defaults):
 def test_a_rule_that_is_gone_closes_what_it_opened(resources, home, server):
     put(resources, 0, 0.3)
     judge(resources, 0)
-    (home.settings.alert_rules or Path()).write_text("keep_defaults = false")
+    (home.settings.file("alerts.toml") or Path()).write_text("keep_defaults = false")
     with open_resources(resources.settings) as later:
         assert judge(later, 1) == (1, 1)
         assert judge(later, 1) == (0, 0)
@@ -194,8 +193,8 @@ def test_a_rule_that_is_gone_closes_what_it_opened(resources, home, server):
 
 
 def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(home, server):
-    both = home.but(**to(server), **MAIL)
-    down = f"smtp://127.0.0.1:{closed_port()}"
+    both = home.but(**to(server))
+    down = f"smtp://127.0.0.1:{closed_port()}{MAIL}"
     with open_resources(both.but(alert_smtp_url=down).settings) as resources:
         put(resources, 0, 0.3)
         daily.raise_alerts(resources, day(0))
@@ -203,7 +202,7 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(home, serv
             deliver(resources.database, resources.alert_channels)
     assert events(server) == [("opened", "2026-01-05")]
     with mail_server() as post:
-        up = f"smtp://127.0.0.1:{post.port}"
+        up = f"smtp://127.0.0.1:{post.port}{MAIL}"
         with open_resources(both.but(alert_smtp_url=up).settings) as resources:
             assert deliver(resources.database, resources.alert_channels) == 1
             assert deliver(resources.database, resources.alert_channels) == 0
@@ -263,14 +262,13 @@ def test_killed_between_two_channels(home, server):
     """Killed for good while the second waits: each gets every alert, under one key."""
     with mail_server() as post:
         post.says["EHLO"] = [None]  # silence: the process is killed while it waits
-        url = f"smtp://127.0.0.1:{post.port}"
-        killed = home.but(**to(server), **MAIL, alert_smtp_url=url, alert_timeout=30)
+        url = f"smtp://127.0.0.1:{post.port}{MAIL}"
+        killed = home.but(**to(server), alert_smtp_url=url)
         with open_resources(killed.settings) as resources:
             put(resources, 0, 0.3)
             daily.raise_alerts(resources, day(0))
-        env = {**killed.env, "MODWATCH_ALERT_MAIL_TO": json.dumps(MAIL["alert_mail_to"])}
         arguments = ["run", "deliver_alerts", str(day(0))]
-        assert run(arguments, env, until=lambda: not post.says["EHLO"]).killed
+        assert run(arguments, killed.env, until=lambda: not post.says["EHLO"]).killed
         with open_resources(killed.settings) as resources:
             assert deliver(resources.database, resources.alert_channels) == 1
             assert deliver(resources.database, resources.alert_channels) == 0

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from mlflow import MlflowClient
 
-from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, review
+from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, config_with, review
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
 from modwatch.monitoring.measurements import comment_groups
@@ -131,9 +131,8 @@ def test_the_window_is_compared_on_sundays_by_its_labels_and_not_twice(
 
 
 def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
-    path = tmp_path / "terms.toml"
-    path.write_text('[identities]\nvowels = ["a", "the", "you", "is"]\n')
-    home = home.but(identity_terms=path)
+    terms = '[identities]\nvowels = ["a", "the", "you", "is"]\n'
+    home = home.but(config=config_with(tmp_path, {"identities.toml": terms}))
     home.run("compare_groups")
     assert set(rows_of(home, "day").query("attribute == 'identity'")["group"]) == {"x", "y"}
     with open_resources(home.settings) as resources:

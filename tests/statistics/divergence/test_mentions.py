@@ -58,5 +58,5 @@ def test_another_file_is_refused(tmp_path, content):
 
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(SettingsError, match="MODWATCH_IDENTITY_TERMS"):
+    with pytest.raises(SettingsError, match=r"none\.toml cannot be read"):
         read_identity_terms(tmp_path / "none.toml")

@@ -62,7 +62,7 @@ class RuleResult(Measure):
     expectation: str
     #: What to do when it fails.
     remedy: str
-    #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
+    #: Whether it is of `expectations.json`.
     own: bool = False
     passed: bool
 

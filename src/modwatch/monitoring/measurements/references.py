@@ -98,10 +98,10 @@ class ReferencePlan:
 
     #: Their rules on drift decide which days are in an incident.
     rules: Sequence[AlertRule]
-    #: Days of the trailing reference.
-    trailing_days: int
-    #: Days of the fixed reference, where the model brings none.
-    fixed_days: int
+    #: Days of the trailing reference: two of each weekday.
+    trailing_days: int = 14
+    #: Days of the fixed reference, where the model brings none; likewise.
+    fixed_days: int = 14
     #: First day of the fixed reference; None: held-out comments of the model, or the first days.
     fixed_first: datetime.date | None = None
     #: At most one counts for a part: the last.

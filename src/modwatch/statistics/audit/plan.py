@@ -16,7 +16,6 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from modwatch.common.errors import AuditError, DesignError
-from modwatch.common.text import named_model
 from modwatch.statistics.audit.allocation import MINIMUM
 from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
 from modwatch.statistics.audit.sample_design import Design, SideDesign, Strata
@@ -162,7 +161,7 @@ class AuditPlan:
     def model(self) -> str:
         """The version of the model, with its origin if that is known."""
         origin = next((day.model_origin for day in self.population if day.model_origin), "")
-        return named_model(self.model_version, origin)
+        return f"{self.model_version}{origin and f' ({origin})'}"
 
     @property
     def threshold(self) -> float | None:

@@ -57,8 +57,8 @@ def read_identity_terms(path: Path | None = None) -> dict[str, list[str]]:
         content: Any = tomllib.loads(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsError(
-            f"the identity terms in {source} cannot be read ({type(exc).__name__}); check "
-            "MODWATCH_IDENTITY_TERMS"
+            f"the identity terms in {source} cannot be read ({type(exc).__name__}); "
+            "correct the file"
         ) from None
     found = content.get("identities")
     if not isinstance(found, dict) or not all(
