@@ -156,19 +156,10 @@ def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
     assert "hunter2" not in repr(settings)
 
 
-@pytest.mark.parametrize(
-    ("issuer", "message"),
-    [
-        ("https://id.example.org", "must be https://CLIENT_ID:CLIENT_SECRET@"),
-        ("https://a:hunter2@id", "requires MODWATCH_OIDC_ROLES"),
-        ("https://a:x@hunter2@id", "must be https://CLIENT_ID:CLIENT_SECRET@"),
-    ],
-)
-def test_half_a_provider_is_rejected(monkeypatch, issuer, message):
-    monkeypatch.setenv("MODWATCH_OIDC_ISSUER", issuer)
-    with pytest.raises(SettingsError, match=message) as caught:
+def test_half_a_provider_is_rejected(monkeypatch):
+    monkeypatch.setenv("MODWATCH_OIDC_ISSUER", "https://id.example.org")
+    with pytest.raises(SettingsError, match="requires MODWATCH_OIDC_CLIENT_ID"):
         load_settings()
-    assert "hunter2" not in str(caught.value)
 
 
 def test_secrets_stand_in_no_representation_and_no_message(monkeypatch):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from modwatch.installation.mounted import MountedApplication
 from modwatch.settings import Settings
@@ -90,13 +90,10 @@ def _oidc(settings: Settings, address: str) -> "OidcOptions | None":
 
     if settings.oidc_issuer is None:
         return None
-    scheme, _, rest = settings.oidc_issuer.get_secret_value().partition("://")
-    client, _, issuer = rest.partition("@")
-    client_id, _, client_secret = client.partition(":")
     return OidcOptions(
-        issuer=f"{scheme}://{issuer}",
-        client_id=unquote(client_id),
-        client_secret=unquote(client_secret),
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=settings.oidc_client_secret.get_secret_value(),
         redirect_url=f"{address.rstrip('/')}/oidc/callback",
         role_claim=settings.oidc_role_claim,
         roles=settings.oidc_roles,

@@ -27,7 +27,6 @@ from modwatch.common.text import LONGEST_TEXT
 from modwatch.settings.sources import SOURCES, AnySource
 
 _HTTP = re.compile(r"https?://[!-~]+")
-_OIDC = re.compile(r"https?://[^\s:@/]+:[^\s:@/]*@[^\s@]+", re.ASCII)
 
 #: The key of a webhook's secret with the prefix `whsec_`, as Standard Webhooks requires.
 _SIGNING_KEY = re.compile(
@@ -255,12 +254,11 @@ class Settings(BaseSettings):
     decision_webhook_secret: SecretStr = Field(
         SecretStr(""), description="Secret that signs the decision webhook"
     )
-    oidc_issuer: SecretStr | None = Field(
-        None,
-        description="OpenID Connect provider for logins, "
-        "`https://CLIENT_ID:CLIENT_SECRET@ISSUER`, client ID and secret percent-encoded; "
-        "default: none",
+    oidc_issuer: str | None = Field(
+        None, description="Issuer URL of the OpenID Connect provider for logins; default: none"
     )
+    oidc_client_id: str = Field("", description="OIDC client ID")
+    oidc_client_secret: SecretStr = Field(SecretStr(""), description="OIDC client secret")
     oidc_role_claim: str = Field("roles", description="OIDC token claim with the roles of a person")
     oidc_roles: dict[str, str] = Field(
         default_factory=dict,
@@ -352,16 +350,10 @@ class Settings(BaseSettings):
         if self.alert_smtp_url:
             _check_mail(self.alert_smtp_url.get_secret_value())
         _check_webhook("DECISION", self.decision_webhook_url, self.decision_webhook_secret)
-        issuer = self.oidc_issuer
-        if issuer and not _OIDC.fullmatch(issuer.get_secret_value()):
+        if self.oidc_issuer and not (self.oidc_client_id and self.oidc_roles):
             raise ValueError(
-                "MODWATCH_OIDC_ISSUER must be https://CLIENT_ID:CLIENT_SECRET@ISSUER, client ID "
-                "and secret percent-encoded"
-            )
-        if issuer and not self.oidc_roles:
-            raise ValueError(
-                "MODWATCH_OIDC_ISSUER requires MODWATCH_OIDC_ROLES, a JSON map such as "
-                '{"moderators": "moderator"}'
+                "MODWATCH_OIDC_ISSUER requires MODWATCH_OIDC_CLIENT_ID and MODWATCH_OIDC_ROLES, a "
+                'JSON map such as {"moderators": "moderator"}'
             )
         url = self.timestamp_url
         if url and not _HTTP.fullmatch(url.get_secret_value()):
