@@ -3,7 +3,7 @@
 #   make demo                      the synthetic community, 7 days x 2,000 comments
 #   make demo DATA=wikipedia_talk  real comments, 10 days x 1,000 (needs the published data)
 #   make demo DATA=civil_comments  30,000 real comments, labelled with real ratings (the same)
-#   make demo DATA=wikipedia_talk ENCODER=FOLDER   with a pre-trained encoder, fine-tuned (minutes)
+#   make demo DATA=wikipedia_talk RECIPE=FILE   with a recipe, such as a fine-tuned encoder's (minutes)
 #   make demo SCORER=serve         comments are scored by a model server
 #   make demo ERRORS="0.02 0.2"    moderators with these error rates (false positive, false negative)
 #   make demo DRIFT=1              a new platform in the second week, with insults new to the model
@@ -29,7 +29,7 @@ help:
 	@sed -n '3,16s/^# \{0,3\}//p' Makefile
 
 demo: install
-	@$(BIN)/modwatch demo --data $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(SCORER),--scorer $(SCORER)) $(if $(ERRORS),--error-rates $(ERRORS)) $(if $(DRIFT),--drift) $(if $(ONCE),--once)
+	@$(BIN)/modwatch demo --data $(DATA) $(if $(RECIPE),--recipe $(RECIPE)) $(if $(SCORER),--scorer $(SCORER)) $(if $(ERRORS),--error-rates $(ERRORS)) $(if $(DRIFT),--drift) $(if $(ONCE),--once)
 
 # The linters run beside each other; -O prints the output of each as a whole.
 LINTERS := lint-format lint-style lint-types lint-imports

@@ -18,6 +18,7 @@ from mkdocs.exceptions import PluginError
 from modwatch.audits.dsa.findings import RULES
 from modwatch.review.policy.tree import load_policy
 from modwatch.settings.fields import variables
+from modwatch.settings.sources import SOURCES
 from modwatch.settings.tables import in_one_line
 from modwatch.statistics.collaboration.review_strategies import REVIEW_SCORES
 from modwatch.statistics.live.figures import FIGURES
@@ -70,9 +71,14 @@ def commands() -> str:
 
 
 def table_of_settings() -> str:
-    """Return every setting. One that several kinds of sources have stands there once."""
+    """Return every setting. One that several kinds of sources have stands there once.
+
+    A kind of another package, as of the laboratory, is described where it is.
+    """
     kinds = dict[tuple[str, str, str], list[str]]()
     for variable in variables():
+        if variable.source and not SOURCES[variable.source].__module__.startswith("modwatch."):
+            continue
         value = variable.info.get_default(call_default_factory=True)
         default = "required" if variable.info.is_required() else _code(in_one_line(value))
         row = (variable.name, default, str(variable.info.description))

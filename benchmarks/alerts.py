@@ -71,7 +71,6 @@ RULES = load_rules()
 QUIET = {
     "checks_rejected": 0.0,
     "checks_warned": 0.0,
-    "score_checks_warned": 0.0,
     "log_unverified": 0.0,
     "log_problems": 0.0,
     "clock_difference": 0.0,

@@ -279,7 +279,7 @@ def baselines(side: Side, made: SideDesign, generator, line) -> dict[str, float]
     pilot_labels = min(max(labels, PILOT_BINS * PILOT_LABELS), comments)  # fewer it cannot spend
     fewer = labels / pilot_labels
     pilots = pilot_counts(side, pilot_labels, generator)
-    shares = np.array([float(pilot.rate()) for pilot in pilots])
+    shares = np.array([float(pilot.weighted().rate) for pilot in pilots])
     random = draw_positives(
         [comments], [int(side.label.sum())], [labels], generator, repetitions=WIDTHS
     )

@@ -186,11 +186,12 @@ def cell(number, repetitions):
         if repetition % A_SLICE == 0:
             made = planned(population, labels, "slice", generator)[0]
             sides = {"flagged": made.flagged, "unflagged": made.unflagged}
-            rules = planned_rules(
-                {side: item.labels.tolist() for side, item in sides.items()},
-                {side: item.score.tolist() for side, item in sides.items()},
-                SHARE,
-            )
+            strata = [
+                (side, labels, score)
+                for side, item in sides.items()
+                for labels, score in zip(item.labels.tolist(), item.score.tolist(), strict=True)
+            ]
+            rules = planned_rules(strata, SHARE)
         audit = Audit(population, made, rules, errors, generator)
         prices.append(audit.price)
         estimators = {

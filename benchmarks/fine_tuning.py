@@ -1,14 +1,14 @@
 """A pre-trained encoder, fine-tuned on the Jigsaw comments, against TF-IDF and Perspective.
 
-    python benchmarks/fine_tuning.py ENCODER [--label toxic] [--seeds 0 1 2] [--recipe JSON] …
-    python benchmarks/fine_tuning.py offline
+    python benchmarks/fine_tuning.py [--label toxic] [--seeds 0 1 2] [--recipe FILE] …
 
-`offline` trains the offline model in its place. The label is `any_toxic` of the corpus, any of six
-labels, or with `--label toxic` that one alone, which the stream has, too; 4,431 comments of which
-it is not known are left out then. With `--label graded`, the target of a toxic comment is 4/6, and
-1/6 more if it is obscene and if it is an insult, so that the network ranks the worst ones first.
-`{"max_characters": 400}` leaves out longer comments: the stream has none with more than 400
-characters, and a network that reads the beginning of a longer one may not see what made it toxic.
+A recipe, a TOML file, names the encoder; without one the offline model is trained in its place. The
+label is `any_toxic` of the corpus, any of six labels, or with `--label toxic` that one alone, which
+the stream has, too; 4,431 comments of which it is not known are left out then. With
+`--label graded`, the target of a toxic comment is 4/6, and 1/6 more if it is obscene and if it is
+an insult, so that the network ranks the worst ones first. `max_characters = 400` leaves out longer
+comments: the stream has none with more, and a network that reads the beginning of a longer one may
+not see what made it toxic.
 
 Training: `jigsaw2018`, without exact and near duplicates of tested rows: the Jaccard similarity of
 their sets of three successive words is at least 0.5 (`modwatch.data.duplicates`). 16,000 of its
@@ -21,10 +21,10 @@ of the stream (2,000 draws) of the mean over seeds.
 """
 
 import argparse
-import json
 import os
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from wikipedia_talk import stream, test_set
 from modwatch.data.duplicates import near_duplicates
 from modwatch.models.artifact import save
 from modwatch.models.progress import TrainingProgress
-from modwatch.models.recipe import Recipe, offline_recipe
+from modwatch.models.recipe import read_recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
 from modwatch_lab.corpora import load
@@ -139,12 +139,11 @@ def bootstrap(label, ours, other, draws=2_000):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("encoder")
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--label", choices=("any_toxic", "toxic", "graded"), default="any_toxic")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--recipe", type=json.loads, default={}, help="other hyperparameters, JSON")
+    parser.add_argument("--recipe", type=Path, help="TOML file of other hyperparameters")
     parser.add_argument("--checkpoints", type=Path)
     parser.add_argument("--artifacts", type=Path, help="models are kept here, and used if they are")
     parser.add_argument("--scores", type=Path, help="keep the scores of the stream here")
@@ -158,11 +157,8 @@ def main():
         rows=asked.rows,
         label=asked.label,
     )
-    values = {"expected_prevalence": PREVALENCE, **asked.recipe}
-    if asked.encoder == "offline":
-        recipe = offline_recipe(**values)
-    else:
-        recipe = Recipe(encoder=asked.encoder, **values)
+    recipe = read_recipe(asked.recipe)
+    recipe = replace(recipe, expected_prevalence=recipe.expected_prevalence or PREVALENCE)
     short = train_on[train_on["text"].str.len() <= (recipe.max_characters or np.inf)]
     others = sources(folder, choice)
     start = time.perf_counter()

@@ -32,8 +32,7 @@ from modwatch.data.lake.schemas import COMMENTS, SCORES
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.review.embedded import embedded
 from modwatch.settings import Settings
-from modwatch.statistics.audit.draw import labels_demanded
-from modwatch.statistics.audit.labels import AuditLabel
+from modwatch.statistics.audit.labels import AuditLabel, labels_demanded
 from modwatch.statistics.audit.plan import AuditPlan
 
 FIRST = datetime.date(2026, 1, 5)

@@ -1,11 +1,12 @@
 """What each review strategy finds, on every corpus of real comments, with intervals.
 
-    python benchmarks/review_strategies.py [--prevalence 0.01] [--threshold 0.2] [--encoder FOLDER]
-        [--figure FILE] [--methods sngp ensemble] [--seeds 0 1] [--labels 500 3000]
-        [--recipe '{"max_steps": 700}'] [--table FILE]
+    python benchmarks/review_strategies.py [--recipe FILE] [--figure FILE] [--table FILE]
+        [--methods sngp ensemble] [--seeds 0 1] [--labels 500 3000]
+
+The recipe is a TOML file; without one the offline model is trained.
 
 A model is trained on the Jigsaw training set, less 20,000 comments held out and all texts of the
-other corpora, for a stream with the `--prevalence`, which decides its threshold if none is given.
+other corpora, for a stream with the recipe's prevalence, or 1 %, which decides the threshold.
 Then for each corpus: Review Efficiency by strategy and review fraction, OC-AUROC of `uncertainty`
 less that of `predictive_variance`, and what the errors outside of a review of 2 % cost if a missed
 toxic comment costs 5 and a false alarm 1. Means and 95 % intervals over 200 draws: of 500 random
@@ -23,6 +24,7 @@ import gzip
 import json
 import os
 import tempfile
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -34,7 +36,7 @@ from wikipedia_talk import stream, test_set
 from modwatch import statistics as metrics
 from modwatch.common import charts
 from modwatch.models.artifact import save
-from modwatch.models.recipe import METHODS, Recipe, offline_recipe
+from modwatch.models.recipe import METHODS, read_recipe
 from modwatch.models.scoring.local import LocalScorer
 from modwatch.models.training import train
 from modwatch.statistics.collaboration.ranking import Sweep, reviews
@@ -242,24 +244,18 @@ def draw(table, threshold, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("MODWATCH_DATA"))
-    parser.add_argument("--prevalence", type=float, default=0.01)
-    parser.add_argument("--threshold", type=float)
-    parser.add_argument("--encoder")
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["sngp"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--labels", nargs="+", type=int, default=[500])
-    parser.add_argument("--recipe", type=json.loads, default={})
+    parser.add_argument("--recipe", type=Path)
     parser.add_argument("--table", type=Path)
     given = parser.parse_args()
-    options = {"expected_prevalence": given.prevalence, "threshold": given.threshold}
-    if given.encoder:
-        options |= {"encoder": given.encoder, "max_examples": 20_000}
-    options |= given.recipe
+    recipe = read_recipe(given.recipe)
+    recipe = replace(recipe, expected_prevalence=recipe.expected_prevalence or 0.01)
     table = []
     for method, seed in product(given.methods, given.seeds):
-        make = Recipe if given.encoder else offline_recipe
-        threshold, found = scored(given.data, make(method=method, **options), seed)
+        threshold, found = scored(given.data, replace(recipe, method=method), seed)
         for labels in given.labels:
             print(f"\n{method}, seed {seed}, {labels} labels, threshold {threshold:.3f}")
             part = pd.DataFrame(rows(found, threshold, labels))

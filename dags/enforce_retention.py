@@ -13,7 +13,7 @@ kept although it is old, and why; so does the return value of each task.
 | task | removes | keeps |
 |---|---|---|
 | `remove_rows` | days of `landed`, `staged_scores`, `quarantine`, `comments`, `scores`, `routed`, \
-`labels`, `confirmations`, `follow_ups`, `check_answers`, `annotations`; texts and \
+`labels`, `confirmations`, `follow_ups`, `annotations`; texts and \
 notes in the queue | the period of an open audit; texts on lease; figures |
 | `remove_ended` | delivered alerts; sessions and access tokens that ended; old log-in attempts | \
 alerts that a channel has not delivered, with their series; messages about decisions |

@@ -18,14 +18,13 @@ cleared and run again at any time.
 | task | reads | writes |
 |---|---|---|
 | `verify_log` | the decision log, its last witness | a new witness, `log_verifications` |
-| `collect_labels` | the decision log | `labels`, `confirmations`, `check_answers` |
+| `collect_labels` | the decision log | `labels`, `confirmations` |
 | `follow_up` | routed comments, labels, the queue | `follow_ups`; their order in the queue |
 | `measure` | scores, design, labels, follow-ups | `estimates` of the day and the window, \
 `label_counts`; for the window `reliability`, `assumption_checks` |
 | `compare_challenger` | scores of both models, design, labels | `challenger` |
 | `compare_groups` | comments, scores, design, labels | `comment_groups` |
-| `detect_drift` | `profiles`, `model_references`, `comments`, `scores`, the queue | `drift`, \
-`segment_counts`, `segments` |
+| `detect_drift` | `profiles`, `comments`, `scores`, the queue | `drift`, `segment_counts` |
 | `raise_alerts` | the tables above, validation results, the alert rules | `alerts`, the outbox |
 | `publish` | the tables above, validation results | MLflow |
 | `deliver_alerts` | the outbox | webhook, mail |
@@ -53,18 +52,18 @@ severity rises, and when it ends. Alerts do not depend on MLflow.
   `route` of *score_comments* for that day.
 - **a metric is missing in MLflow**: its estimate is *insufficient*. The description of the run
   names the stratum without labels.
-- **`compare_groups` fails with SettingsError**: the file in `MODWATCH_IDENTITY_TERMS` cannot be
+- **`compare_groups` fails with SettingsError**: `identities.toml` in `MODWATCH_CONFIG` cannot be
   read. Correct it and clear the task.
 - **a past day was scored again**: `hand_over` of *score_comments* starts another run of that day.
   If it was not cleared, trigger a run with the day as its partition key.
 - **`publish` fails with TrackingError**: MLflow cannot be reached. The task is retried
   automatically, and publishes nothing twice.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
-  Correct the file in `MODWATCH_ALERT_RULES` and clear the task.
+  Correct `alerts.toml` in `MODWATCH_CONFIG` and clear the task.
 - **`deliver_alerts` fails with AlertError**: the message names the channel and its response.
   Undelivered alerts are sent again with the following runs for two weeks; delivered ones are not
   sent again.
-- **too many or too few alerts**: set bounds of your own in the file in `MODWATCH_ALERT_RULES`. The
+- **too many or too few alerts**: set bounds of your own in `alerts.toml` in `MODWATCH_CONFIG`. The
   tag `alerts` of each MLflow run lists the rules that the day violates.
 """
 

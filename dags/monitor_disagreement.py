@@ -13,7 +13,7 @@ one of the same name, but for the comparison of moderators' groups.
 |---|---|---|
 | `collect_annotations` | the decision log | `annotations` |
 | `publish_opinions` | `annotations`, `scores`, `routed`; the moderators' groups, or the file | \
-MLflow, experiment *modwatch-groups*: a run with `report.html`, tables and figures; \
+MLflow, experiment *modwatch-groups*: a run with `report.html` and tables; \
 `annotator_groups` |
 | `measure_blindness` | the decision log | MLflow, experiment *modwatch-groups*: a run with the \
 AUC of each kind; the leads' page *Team* |
@@ -48,7 +48,7 @@ texts. Nobody may be able to: people who know that a label is compared label mor
   name the kinds. Look how these items differ from others in language, platform, length and the time
   at which they are served: add gold comments that look like the stream.
 - **`raise_alerts` fails with SettingsError**: the message names the alert rule and its field.
-  Correct the file in `MODWATCH_ALERT_RULES` and clear the task.
+  Correct `alerts.toml` in `MODWATCH_CONFIG` and clear the task.
 - **`deliver_alerts` fails with AlertError**: the message names the channel and its response.
   Undelivered alerts are sent again with the runs of `monitor_collaboration`.
 """

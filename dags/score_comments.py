@@ -12,12 +12,12 @@ the rows of its day only. *Repair*, on the page Modwatch, clears a day as a whol
 
 | task | reads | writes |
 |---|---|---|
-| `ingest` | the source | `landed`, `source_counts` |
+| `ingest` | the source | `landed`, the counts of the source |
 | `check_comments` | `landed` | `comments`, `quarantine`, `profiles`, the validation page |
 | `plan_shards` | `comments`, the model registry | nothing; returns model version and shards |
 | `score_shard` (mapped) | `comments` | `staged_scores` |
 | `check_scores` | `staged_scores`, the model registry | `scores`, `quarantine`, `profiles`, \
-`model_references`, the validation page |
+the validation page |
 | `route` | `scores` | `routing_design`, `routed`, the review queue |
 | `score_challenger` | `comments`, the model registry | `scores` of the challenger |
 | `hand_over` | nothing | the asset `modwatch_scored_day`, for which *monitor_collaboration* waits |

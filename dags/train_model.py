@@ -20,7 +20,7 @@ as tags of the version |
 The question is listed under *Required Actions* and sent to the alert channels. A champion scores
 from the next run of *score_comments* on. A challenger scores in shadow: nothing is routed by its
 scores, and *monitor_collaboration* compares both on the labels of the window. The champion before
-keeps the alias `previous`; `modwatch model rollback` makes it the champion again.
+keeps the alias `previous`; `modwatch model promote previous` makes it the champion again.
 
 Comments of the evaluation data, and similar ones, are left out of training. Every task can be
 killed, retried and cleared: training goes on from its last checkpoint, also after the timeout of
@@ -31,8 +31,9 @@ two hours, and a run makes one version.
 - **`train` fails with SettingsError**: no files are named in the form or in MODWATCH_TRAINING_DATA.
 - **`train` fails with SourceError**: the message names the file, row or column. Correct it and
   clear the task.
-- **`train` fails with ModelError**: the data has one class only, the encoder cannot be loaded, or
-  the loss is not finite; the message names the remedy. Trigger another run.
+- **`train` fails with ModelError**: the recipe names a field or value that cannot be, the data has
+  one class only, the encoder cannot be loaded, or the loss is not finite; the message names the
+  remedy. Trigger another run.
 - **`train` takes long**: its log has the time left and the page of its curves in MLflow.
 - **`train` fails with ImportError**: the extra `models` is not installed where the task runs.
 - **`evaluate` fails with SettingsError**: MODWATCH_EVALUATION_DATA is not set. Set it to a file of

@@ -199,7 +199,7 @@ class Registry:
         """Return the URL of a copy: the same models, and an experiment of its own for days."""
         import mlflow
 
-        from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+        from modwatch.monitoring.publishing.runs import GROUP_EXPERIMENT
 
         target.mkdir(parents=True)
         url = _copy_store(self.folder, target)

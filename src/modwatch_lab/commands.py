@@ -5,22 +5,20 @@ from typing import Any
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, Several, Variadic, number_between, options
-from modwatch.cli.models import RECIPE, given_options
-
-#: Fields of the recipe that `benchmark cotomod` changes for all runs.
-_RECIPE_OPTIONS = {
-    **{
-        name: RECIPE[name]
-        for name in ("encoder", "members", "epochs", "batch_size", "learning_rate")
-    },
-    "max_steps": (int, "Maximum number of steps of a network."),
-}
+from modwatch.cli.arguments import (
+    PATH,
+    RECIPE,
+    Group,
+    Several,
+    Variadic,
+    number_between,
+    options,
+)
 
 
 @click.command()
 @click.option("--data", default="synthetic", help="synthetic, wikipedia_talk or civil_comments.")
-@click.option("--encoder", help="A pre-trained encoder; default: the offline model.")
+@RECIPE
 @click.option(
     "--scorer",
     type=click.Choice(["local", "serve"]),
@@ -71,7 +69,7 @@ def benchmark() -> None:
     "--losses", cls=Several, metavar="LOSS…", help="Of cross_entropy, focal; default: both."
 )
 @click.option("--seeds", cls=Several, type=int, default=[0, 1, 2], metavar="SEED…")
-@options(**_RECIPE_OPTIONS)
+@RECIPE
 @click.option("--device", default="auto", help="auto, cpu, cuda or cuda:n.")
 @click.option(
     "--output", type=PATH, default=Path("cotomod"), help="Folder of scores, results and report."
@@ -80,6 +78,7 @@ def cotomod(
     methods: tuple[Any, ...],
     losses: tuple[Any, ...],
     seeds: tuple[int, ...],
+    recipe: Path | None,
     device: str,
     output: Path,
     **options: Any,
@@ -90,21 +89,20 @@ def cotomod(
     again.
     """
     from modwatch.models.devices import devices_of
-    from modwatch.models.recipe import LOSSES, METHODS, Recipe, offline_recipe
+    from modwatch.models.recipe import LOSSES, METHODS, read_recipe
     from modwatch_lab.benchmark import run_cotomod
     from modwatch_lab.benchmark.corpora import benchmark_data
 
     def say(text: str) -> None:
         print(text, flush=True)
 
-    given = given_options({name: options.pop(name) for name in _RECIPE_OPTIONS})
-    recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
+    made = read_recipe(recipe)
     devices = devices_of(device)
     say("reading the comments, and comparing those for training with those for tests")
     data = benchmark_data(options.pop("data"), **options)
     found = run_cotomod(
         data,
-        recipe,
+        made,
         output,
         methods=methods or METHODS,
         losses=losses or LOSSES,

@@ -22,8 +22,8 @@ from installation import MONDAY, TUESDAY
 from modwatch.audits.evidence import Event
 from modwatch.data.sources.labelled import LabelledTexts
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow import AirflowClient
 from modwatch.installation.stack.installation import narrator
+from modwatch_lab.demo.airflow_runs import AirflowRuns
 from modwatch_lab.demo.datasets import DemoData
 from modwatch_lab.demo.setup import Demo, started
 from traps import sitecustomize as traps
@@ -46,7 +46,7 @@ class Audits:
     """Airflow, and what someone who audits does with it."""
 
     demo: Demo
-    client: AirflowClient
+    client: AirflowRuns
     runs: dict[str, str] = field(default_factory=dict)
 
     def trigger(self, audit: str, **changes: Any) -> None:
@@ -197,7 +197,7 @@ def audits() -> Iterator[Audits]:
                 words = {"text": f"an invented text {MARK}", "language": ["de", "en"] * (SIZE // 2)}
                 put_comments(resources.lake, day, SIZE, **words)
                 put_scores(resources.lake, day, np.arange(SIZE, dtype=np.float32) / SIZE + 0.001)
-        client = AirflowClient(demo.airflow)
+        client = AirflowRuns(demo.airflow)
         exits.callback(client.close)
         client.wait_for_dags({DAG})
         client.unpause(DAG)

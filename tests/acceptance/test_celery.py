@@ -15,9 +15,10 @@ import pytest
 
 from installation import MONDAY, Installation, table_rows
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
+from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.installation.stack.installation import for_psycopg2
 from modwatch.installation.stack.supervisor import Service, Stack
+from modwatch_lab.demo.airflow_runs import AirflowRuns
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -37,7 +38,7 @@ _LIMIT_SECONDS = 420
 class Cluster:
     """Airflow with Celery workers, as processes of this machine."""
 
-    client: AirflowClient
+    client: AirflowRuns
     stack: Stack
     home: Installation
 
@@ -116,7 +117,7 @@ def cluster(make_installation, path_server, monkeypatch):
         for name in WORKERS:
             stack.start(worker(name, env))
         stack.wait_ready()
-        client = AirflowClient(airflow)
+        client = AirflowRuns(airflow)
         exits.callback(client.close)
         yield Cluster(client=client, stack=stack, home=home)
 

@@ -33,7 +33,7 @@ from modwatch.installation.stack.commands import daily_job
 from modwatch.monitoring.incidents.actions import history, open_incidents
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.publishing.days import read_days
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+from modwatch.monitoring.publishing.runs import GROUP_EXPERIMENT
 from modwatch.review.database import connect
 from modwatch.review.log.labels import current_labels
 from modwatch.review.log.verification import verify_log
@@ -340,7 +340,8 @@ def test_a_model_is_trained_compared_and_given_an_alias_by_a_person(job):
             file.write(json.dumps({"text": words, "label": int(label)}) + "\n")
         # Once: what many comments have in common is in the vocabulary of the tokenizer.
         file.write(json.dumps({"text": f"{known.texts[0]} {MARK}", "label": 1}) + "\n")
-    form = {"data": [str(more)], "expected_prevalence": COMMUNITY.prevalence}
+    recipe = f"expected_prevalence = {COMMUNITY.prevalence}"
+    form = {"data": [str(more)], "recipe": recipe}
     run = client.trigger(dag, form)
     state = client.wait_for_task(dag, run, "approve", ASKED, timeout=_TRAINED)
     assert state == "awaiting_input", client.task_states(dag, run)
@@ -439,7 +440,7 @@ def source_of(job: DailyJob, day: datetime.date) -> Path:
 
 
 def paused(job: DailyJob, dag: str, *, state: bool) -> None:
-    job.client._http.patch(f"/api/v2/dags/{dag}", json={"is_paused": state}).raise_for_status()
+    job.client.http.patch(f"/api/v2/dags/{dag}", json={"is_paused": state}).raise_for_status()
 
 
 def ended(job: DailyJob, day: datetime.date, *, measured: int) -> None:

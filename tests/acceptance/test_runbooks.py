@@ -116,7 +116,8 @@ def test_every_page_is_followed():
 
 @pytest.mark.soak  # `tests/cli/test_models.py` has its commands
 def test_replace_the_model(desk):
-    desk.run("modwatch train --data labelled.csv --method deterministic")
+    (desk.folder / "recipe.toml").write_text('method = "deterministic"\n')
+    desk.run("modwatch train --data labelled.csv --recipe recipe.toml")
     assert "version 2" in desk.follow("replace-model", "Train a challenger")
     assert "2" in desk.follow("replace-model", "Make it the champion")
     assert "1" in desk.follow("replace-model", "Go back")

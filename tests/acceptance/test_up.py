@@ -18,9 +18,10 @@ import pytest
 from feed import good, write_json
 
 from installation import MONDAY
-from modwatch.installation.stack.airflow import AirflowClient, AirflowHome
+from modwatch.installation.stack.airflow import AirflowHome
 from modwatch.installation.stack.processes import MARK, members
 from modwatch.installation.stack.record import StackFolder
+from modwatch_lab.demo.airflow_runs import AirflowRuns
 
 #: `tests/installation/stack` kills and stops small programs; `test_daily_job.py` runs all parts.
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
@@ -66,9 +67,9 @@ class Home:
         return members(record.sessions, record.mark)
 
     @contextmanager
-    def client(self) -> Iterator[AirflowClient]:
+    def client(self) -> Iterator[AirflowRuns]:
         folder, url = self.folder.home / "airflow", self.env["MODWATCH_AIRFLOW_URL"]
-        client = AirflowClient(AirflowHome.create(folder, url=url, database_url=""))
+        client = AirflowRuns(AirflowHome.create(folder, url=url, database_url=""))
         try:
             yield client
         finally:
@@ -191,7 +192,7 @@ def _is_renamed(process: psutil.Process) -> bool:
         return False
 
 
-def _states(client: AirflowClient) -> set[str]:
+def _states(client: AirflowRuns) -> set[str]:
     return {
         state
         for run in client.runs(_DAG)

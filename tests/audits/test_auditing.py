@@ -16,8 +16,7 @@ from installation import MONDAY, TUESDAY
 from modwatch.audits import files
 from modwatch.audits import workflow as audit_module
 from modwatch.audits.descriptions import describe_plan
-from modwatch.audits.review_items import AuditProgress, audit_lock
-from modwatch.audits.sources import current_labels
+from modwatch.audits.review_items import AuditProgress, audit_labels, audit_lock
 from modwatch.audits.verify import verify
 from modwatch.common.errors import (
     AuditCancelledError,
@@ -136,7 +135,7 @@ def test_a_step_that_was_killed_before_it_was_sealed_is_reported_and_taken_again
         "labels-1.csv is not sealed: its step was started and not finished; run it again"
     ]
     label_everything(small)
-    begun.write_bytes(files.write_labels(current_labels(small.database, "small")))
+    begun.write_bytes(files.write_labels(audit_labels(small.database, "small")))
     correct_some(small)  # nothing is sealed yet
     small.audit("small").seal()
     assert small.audit("small").verify() == []
@@ -323,7 +322,7 @@ def test_a_broken_audit_keeps_no_other_from_publication(after, caplog):
 
 def test_labels_of_those_who_moderated_the_comment_are_refused_and_named(after):
     small = after("label")
-    label = next(row for row in current_labels(small.database, "small") if row.labeller == "ann")
+    label = next(row for row in audit_labels(small.database, "small") if row.labeller == "ann")
     item = NewItem(
         comment_id=label.comment_id, text="a text", reason="uncertainty", stratum=0, rank=1,
         inclusion_probability=1.0, review_score=0.2, prob=0.4, uncertainty=0.24, model_version="3",

@@ -14,8 +14,8 @@ from sqlalchemy import select
 
 from audits.dsa.half_year import audited, cells
 from installation import MONDAY, TUESDAY, Installation
-from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
-from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
+from modwatch.audits.dsa.from_audit import Measures, automated_means
+from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.files import AUTOMATED_MEANS_FILE, QUALITATIVE_FILE
 from modwatch.audits.review_items import enqueue_audit
@@ -43,10 +43,8 @@ OTHERS = "Number of measures not taken by automated means"
 def dsa(opened: Resources, plan: AuditPlan, result: Mapping[str, Any]) -> dict[str, bytes]:
     measures = period_measures(plan, opened.lake, opened.database)
     return {
-        AUTOMATED_MEANS_FILE: automated_means_csv(
-            automated_means(plan, result, measures, service=SERVICE)
-        ),
-        QUALITATIVE_FILE: qualitative_csv(qualitative(plan, result, measures, service=SERVICE)),
+        AUTOMATED_MEANS_FILE: automated_means(plan, result, measures, service=SERVICE),
+        QUALITATIVE_FILE: qualitative(plan, result, measures, service=SERVICE),
     }
 
 
@@ -244,13 +242,12 @@ def test_a_flag_is_no_measure(opened):
     measures = whole(opened)
     assert measures == Measures(comments=2 * SIZE, not_solely=1, reviewed=2)
     plan, result = audited()
-    rows = cells(automated_means_csv(automated_means(plan, result, {"de": measures}, service="A")))
+    rows = cells(automated_means(plan, result, {"de": measures}, service="A"))
     assert not any(row["Value"] for row in rows.values())
     reasons = {rows[scope, SOLELY]["Contextual Information"] for scope in ("Total number", "de")}
     assert all("a flag of a model is no measure" in reason for reason in reasons)
-    assert b"no decisions of the service" in qualitative_csv(
-        qualitative(plan, result, {"de": measures}, service="A")
-    )
+    words = qualitative(plan, result, {"de": measures}, service="A")
+    assert b"no decisions of the service" in words
 
 
 def test_whose_measure_it_is_must_be_known(opened):
@@ -266,9 +263,13 @@ def test_whose_measure_it_is_must_be_known(opened):
         by_unknown=quarter,
     )  # fmt: skip
     plan, result = audited()
-    made = automated_means(plan, result, {"": measures}, service="A").scopes["Total number"]
-    assert f"does not say who took {quarter} measures" in made.solely.reason
+    made = cells(automated_means(plan, result, {"": measures}, service="A"))
+    row = made["Total number", SOLELY]
+    assert f"does not say who took {quarter} measures" in row["Contextual Information"]
     known = replace(measures, by_unknown=0)
-    made = automated_means(plan, result, {"": known}, service="A").scopes["Total number"]
-    assert (made.solely, made.not_solely) == (2 * quarter, quarter)
-    assert f"The decisions on {2 * quarter} comments are unknown." in made.note
+    made = cells(automated_means(plan, result, {"": known}, service="A"))
+    row, other = (made["Total number", name] for name in (SOLELY, OTHERS))
+    assert (row["Value"], other["Value"]) == (str(2 * quarter), str(quarter))
+    for each in (row, other):
+        unknown = f"The decisions on {2 * quarter} comments are unknown."
+        assert unknown in each["Contextual Information"]

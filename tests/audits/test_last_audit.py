@@ -9,5 +9,6 @@ def test_an_audit_is_shown_once_it_is_published(after):
     signed.audit("small").publish()
     shown = last_audit(signed)
     assert shown is not None
-    assert (shown.name, shown.period) == ("small", "2026-01-05 to 2026-01-06")
-    assert [figure.split()[0] for figure in shown.figures] == ["precision", "recall"]
+    name, _, figures = shown.partition(": ")
+    assert name == "small, 2026-01-05 to 2026-01-06"
+    assert [figure.split()[0] for figure in figures.split("; ")] == ["precision", "recall"]

@@ -76,7 +76,7 @@ def test_two_audits_may_draw_the_same_comment_and_are_labelled_apart(engine, ann
     assert len(label_all(engine, ann, lambda _: 1)) == 3  # who saw one does not see its twin
     assert len(label_all(engine, ben, lambda _: 0)) == 3
     result = {
-        (name, row["labeller"]): row["label"]
+        (name, row.labeller): row.label
         for name in ("one", "two")
         for row in audit_labels(engine, name)
     }
@@ -111,15 +111,15 @@ def test_several_people_label_and_a_lead_settles(engine, ann, ben, lea):
     assert lease is not None
     label(engine, lea, lease, 0)
     assert audit_progress(engine, "one") == AuditProgress(decided=2)
-    message = {(row["comment_id"], row["labeller"]): row for row in audit_labels(engine, "one")}
-    assert {key: row["action"] for key, row in message.items()} == {
+    message = {(row.comment_id, row.labeller): row for row in audit_labels(engine, "one")}
+    assert {key: row.action for key, row in message.items()} == {
         ("c0", "ann"): "label",
         ("c0", "ben"): "label",
         ("c1", "ann"): "label",
         ("c1", "ben"): "label",
         ("c1", "lea"): "adjudicate",
     }
-    assert all(len(row["decision"]) == 64 for row in message.values())
+    assert all(len(row.decision) == 64 for row in message.values())
 
 
 def test_a_stopped_audit_keeps_its_labels(engine, ann):
@@ -150,7 +150,7 @@ def cem(engine):
 
 def said_of(engine: Engine, audit: str = "one") -> list[tuple[str, str, int]]:
     rows = audit_labels(engine, audit)
-    return sorted((row["labeller"], row["action"], row["label"]) for row in rows)
+    return sorted((row.labeller, row.action, row.label) for row in rows)
 
 
 def test_a_label_that_is_confirmed_waits_for_a_second_person(engine, ann, ben):

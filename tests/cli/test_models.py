@@ -27,7 +27,17 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
 WORDS = ["river", "lamp", "stone", "quiet", "marble", "window", "garden", "bridge"]
-FAST = ["--epochs", "2", "--batch-size", "16"]
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """Return a function that makes the option of a recipe, by default one that takes seconds."""
+
+    def option(text: str = "epochs = 2\nbatch_size = 16\n") -> list[str]:
+        (tmp_path / "recipe.toml").write_text(text)
+        return ["--recipe", str(tmp_path / "recipe.toml")]
+
+    return option
 
 
 @pytest.fixture
@@ -57,8 +67,8 @@ def columns(path: Path) -> list[str]:
     return ["--data", str(path), "--column", "text=body", "--column", "label=votes"]
 
 
-def test_anybodys_votes_make_a_champion(client, votes, tmp_path, capsys):
-    assert main(["train", *columns(votes), "--column", "language=lang", *FAST]) == 0
+def test_anybodys_votes_make_a_champion(client, votes, recipe, tmp_path, capsys):
+    assert main(["train", *columns(votes), "--column", "language=lang", *recipe()]) == 0
     printed = capsys.readouterr().out
     assert "rows             200, 67 toxic (33.50%)" in printed
     assert "contested        200 rows" in printed
@@ -103,14 +113,15 @@ def test_the_report_shows_where_every_row_ended(client, tmp_path, capsys):
     assert "'-1' (1)" in capsys.readouterr().err
 
 
-def test_aliases_by_command(client, votes, capsys):
-    assert main(["train", *columns(votes), *FAST, "--method", "deterministic"]) == 0
-    assert main(["train", *columns(votes), *FAST, "--alias", "challenger", "--seed", "1"]) == 0
+def test_aliases_by_command(client, votes, recipe, capsys):
+    plain = recipe('epochs = 2\nbatch_size = 16\nmethod = "deterministic"\n')
+    assert main(["train", *columns(votes), *plain]) == 0
+    assert main(["train", *columns(votes), *plain, "--alias", "challenger", "--seed", "1"]) == 0
     assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
     assert str(client.get_model_version_by_alias("toxicity", "challenger").version) == "2"
     assert main(["model", "promote", "2"]) == 0
-    assert main(["model", "rollback"]) == 0
-    assert capsys.readouterr().out.endswith("version 1 is the champion again\n")
+    assert main(["model", "promote", "previous"]) == 0
+    assert capsys.readouterr().out.endswith("version 1 is the champion\n")
     assert str(client.get_model_version_by_alias("toxicity", "champion").version) == "1"
     assert str(client.get_model_version_by_alias("toxicity", "previous").version) == "2"
 
@@ -134,26 +145,37 @@ def test_a_model_of_others_is_tried_before_it_gets_an_alias(client, tmp_path, ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("text", "message"),
     [
-        (["--method", "oracle"], "recipe: method must be deterministic"),
-        (["--column", "text=words"], "no column 'words'"),
-        (["--encoder", "./nowhere"], "could not be loaded"),
-        (["--epochs", "0"], "recipe: epochs must be in [1, 1000], got 0"),
+        ('method = "oracle"', "recipe: method must be deterministic"),
+        ('encoder = "./nowhere"', "could not be loaded"),
+        ("epochs = 0", "recipe: epochs must be in [1, 1000], got 0"),
+        ('epochs = "two"', "recipe.toml: a text stands where a number must"),
+        ("epoch = 2", "recipe.toml: no recipe has epoch"),
+        ("epochs: 2", "cannot be read as TOML"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(client, votes, arguments, message, capsys, monkeypatch):
+def test_an_impossible_recipe_is_one_sentence(
+    client, votes, recipe, text, message, capsys, monkeypatch
+):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert main(["train", *columns(votes), *arguments]) == 1
+    assert main(["train", *columns(votes), *recipe(text)]) == 1
     printed = capsys.readouterr().err
     assert message in printed
     assert printed.count("\n") == 1
 
 
-def test_a_cpu_only_machine_asked_for_cuda(client, votes, capsys, monkeypatch):
+def test_a_missing_column_is_one_sentence(client, votes, capsys):
+    assert main(["train", *columns(votes), "--column", "text=words"]) == 1
+    printed = capsys.readouterr().err
+    assert "no column 'words'" in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_cpu_only_machine_asked_for_cuda(client, votes, recipe, capsys, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setenv("MODWATCH_DEVICE", "cuda:0")
-    assert main(["train", *columns(votes), *FAST]) == 1
+    assert main(["train", *columns(votes), *recipe()]) == 1
     assert "the device cuda:0 does not exist: torch sees 0 CUDA devices" in capsys.readouterr().err
 
 

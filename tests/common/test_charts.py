@@ -1,27 +1,12 @@
 import io
-from datetime import date, timedelta
 
 import matplotlib.image as mpl_image
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from modwatch.common.charts import DPI, day_axis, png, shortened
-
-
-@pytest.mark.parametrize("count", [1, 2, 14, 61])
-def test_the_last_day_is_always_labelled_and_labels_are_few(count):
-    axes = Figure().subplots()
-    days = [date(2026, 1, 5) + timedelta(days=n) for n in range(count)]
-    day_axis(axes, days)
-    labels = {
-        place: label.get_text()
-        for place, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    }
-    assert labels[count - 1] == f"{days[-1]:%d %b}"
-    assert len(labels) <= 8
+from modwatch.common.charts import DPI, png, shortened
 
 
 @given(st.text(max_size=80), st.integers(3, 40))

@@ -132,6 +132,8 @@ def test_the_provider_sends_people_back_to_this_console(install):
     with open_resources(made.settings) as resources:
         oidc = console_options(resources, "https://mods.example.org/").oidc
     assert oidc is not None
+    assert oidc.issuer == "https://id.example.org"
+    assert (oidc.client_id, oidc.client_secret) == ("modwatch", "")
     assert oidc.redirect_url == "https://mods.example.org/oidc/callback"
 
 
@@ -142,7 +144,9 @@ def test_without_a_webhook_nothing_is_posted(home):
 
 
 def test_a_console_that_cannot_begin_leaves_no_connection_behind(home, monkeypatch, tmp_path):
-    monkeypatch.setenv("MODWATCH_QUEUE_RULES", str(tmp_path / "none.toml"))
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "queues.toml").write_text("no TOML")
+    monkeypatch.setenv("MODWATCH_CONFIG", str(tmp_path / "config"))
     root = FastAPI()
     root.mount(AIRFLOW_PREFIX, MountedConsole())
     web = TestClient(root, raise_server_exceptions=False)

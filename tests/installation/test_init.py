@@ -100,7 +100,7 @@ def test_files_of_days_in_another_zone_are_read_together(tmp_path, capsys, monke
     rows = comments("%d.%m.%Y %H:%M")
     for day in DAYS:
         write_csv(folder / f"{day}.csv", [r for r in rows if r["id"].startswith(f"{day}")])
-    run_init(capsys, str(folder), "--date-order", "day", "--timezone", "Asia/Tokyo")
+    run_init(capsys, str(folder), "--time-format", "%d.%m.%Y %H:%M", "--timezone", "Asia/Tokyo")
     # Nine hours of each day are of the day before in UTC.
     assert read_days(monkeypatch) == [24, 24, 15]
     assert os.environ["MODWATCH_SOURCE__PATH"] == str(folder)
@@ -149,9 +149,10 @@ def test_a_table_of_postgresql(declared, path_server, capsys, monkeypatch):
 def test_the_order_of_day_and_month_is_never_guessed(tmp_path, capsys, monkeypatch):
     write_csv(tmp_path / "a.csv", comments("%d/%m/%Y %H:%M"))
     shown = run_init(capsys, "a.csv", status=1)
-    assert "add --date-order day or --date-order month" in shown
+    formats = [f"--time-format '{order} %H:%M'" for order in ("%d/%m/%Y", "%m/%d/%Y")]
+    assert f"add {' or '.join(formats)}" in shown
     assert not Path("modwatch.env").exists()
-    run_init(capsys, "a.csv", "--date-order", "day")
+    run_init(capsys, "a.csv", "--time-format", "%d/%m/%Y %H:%M")
     assert read_days(monkeypatch) == [24, 24, 24]
 
 

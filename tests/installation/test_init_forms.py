@@ -607,8 +607,8 @@ def test_a_year_of_two_digits_may_come_first(form, init):
     assert load_settings().source.timestamp_format == form
     Path("modwatch.env").unlink()
     Path("a.csv").write_text(dated(form, range(1, 2)))
-    assert "add --date-order day or --date-order year" in init("a.csv", status=1)
-    init("a.csv", "--date-order", "year")
+    assert f"--time-format '{form}'" in init("a.csv", status=1)
+    init("a.csv", "--time-format", form)
     assert len(read_day(dt.date(2026, 3, 1))[0]) == 1
 
 
@@ -622,7 +622,7 @@ def test_a_year_of_two_digits_may_come_last(form, init):
 @pytest.mark.parametrize(("form", "odd"), [("%m/%d/%Y", "31/03/2026"), ("%d/%m/%Y", "03/31/2026")])
 def test_one_day_that_scatters_the_others_does_not_decide(form, odd, init):
     Path("a.csv").write_text(dated(form, range(1, 13)) + f"odd,a {MARK},{odd}\n")
-    assert "add --date-order day or --date-order month" in init("a.csv", status=1)
+    assert "add --time-format '%d/%m/%Y' or --time-format '%m/%d/%Y'" in init("a.csv", status=1)
 
 
 def test_what_is_read_by_its_own_name_is_stated(init):
@@ -850,7 +850,7 @@ def test_labels_in_any_language_are_read_by_their_meaning(init):
     words = ["sí"] * 5 + ["no"] * 54 + ["no sé"]
     Path("a.csv").write_text(with_column("label", words))
     assert "6 of 60 rows have a label that is no vote; may need --value" in init("a.csv", status=1)
-    meaning = ("--value", "sí=toxic", "--value", "no=other", "--abstain", "no sé")
+    meaning = ("--value", "sí=toxic", "--value", "no=other", "--value", "no sé=abstain")
     assert "The first 60 rows are valid.\n" in init("a.csv", *meaning)
     labels = [row["label"] for row in read_day()[0]]
     assert (labels.count(1), labels.count(0), labels.count(None)) == (5, 54, 1)

@@ -107,25 +107,24 @@ def test_channels_are_those_that_the_settings_name():
     assert open_channels(Settings()) == ()
     webhook = {"alert_webhook_url": "https://hook/x", "alert_webhook_secret": "hunter2"}
     mail = {
-        "alert_smtp_url": "smtps://mod:hunter2@mail",
-        "alert_mail_from": "m@example.org",
-        "alert_mail_to": ("ops@example.org", "lead@example.org"),
+        "alert_smtp_url": "smtps://mod:hunter2@mail?from=m%2Bx@example.org&to=ops@example.org"
+        "&starttls=off&to=lead@example.org",
     }
-    posted, mailed = open_channels(Settings(**webhook, **mail, alert_timeout=3))
+    posted, mailed = open_channels(Settings(**webhook, **mail))
     assert isinstance(posted, WebhookChannel)
     assert isinstance(mailed, MailChannel)
     assert (posted.url, posted.secret) == ("https://hook/x", "hunter2")
     assert (mailed.server.host, mailed.server.tls) == ("mail", True)
+    assert (mailed.sender, mailed.server.starttls) == ("m+x@example.org", "off")
     assert mailed.recipients == ("ops@example.org", "lead@example.org")
-    assert posted.retry.timeout == mailed.retry.timeout == 3
     assert "hunter2" not in repr((posted, mailed))
 
 
 def test_services_of_apprise_are_channels_and_stay_secret():
-    settings = Settings(alert_channels=("json://ops:hunter2@127.0.0.1/x",), alert_timeout=3)
+    settings = Settings(alert_channels=("json://ops:hunter2@127.0.0.1/x",))
     (service,) = open_channels(settings)
     assert isinstance(service, AppriseChannel)
-    assert (service.url, service.retry.timeout) == ("json://ops:hunter2@127.0.0.1/x", 3)
+    assert service.url == "json://ops:hunter2@127.0.0.1/x"
     assert "hunter2" not in repr((settings, service, service.name)) + current_settings_table(
         settings, {}
     )
@@ -148,7 +147,6 @@ def test_the_policy_is_that_of_the_settings():
         assert (policy.review_fraction, policy.slice_share) == (0.2, 0.3)
         assert policy.strategy == "hybrid"
         assert resources.thresholds.max_text_length == 9
-        assert resources.thresholds.trailing_days == settings.history_days
 
 
 def test_a_given_salt_is_used_and_nothing_is_kept(tmp_path):

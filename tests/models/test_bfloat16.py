@@ -26,7 +26,6 @@ from modwatch.models.bfloat16 import (
     agreement,
     blocked_attention,
     can_pack,
-    fastest_attention,
     in_bf16,
     pack,
 )
@@ -106,35 +105,6 @@ def test_an_encoder_in_bf16_is_a_copy_close_to_the_original(encoder):
     with torch.inference_mode():
         exact, near = (value(ids, attention_mask=mask)[0] for value in (encoder, coarse))
     assert (exact - near.float())[mask.bool()].abs().max() < 0.06
-
-
-@pytest.mark.parametrize(
-    ("device", "installed", "supported", "kernels", "expected"),
-    [
-        ("cpu", True, True, None, "modwatch_blocked"),
-        ("cuda", True, True, None, "flash_attention_2"),
-        ("cuda", True, True, ["flash_attention_2"], "flash_attention_2"),
-        ("cuda", True, True, ["some-hub/kernel"], "modwatch_async"),  # it would be downloaded
-        ("cuda", True, False, None, "modwatch_async"),
-        ("cuda", False, True, None, "modwatch_async"),
-    ],
-)
-def test_the_fastest_attention_is_one_that_is_installed_and_supported(
-    device, installed, supported, kernels, expected, monkeypatch
-):
-    monkeypatch.setattr(bfloat16, "is_flash_attn_2_available", lambda: installed)
-    encoder = torch.nn.Module()
-    encoder._supports_flash_attn = supported  # type: ignore[assignment]
-    encoder._compatible_flash_implementations = kernels  # type: ignore[assignment]
-    chosen = fastest_attention(encoder, torch.device(device))  # type: ignore[arg-type]
-    assert chosen == expected
-
-
-def test_encoders_of_transformers_say_whether_they_support_flash_attention(monkeypatch):
-    monkeypatch.setattr(bfloat16, "is_flash_attn_2_available", lambda: True)
-    encoder = BertModel(BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1,
-                                   num_attention_heads=2, intermediate_size=8))  # fmt: skip
-    assert fastest_attention(encoder, torch.device("cuda")) == "flash_attention_2"
 
 
 @pytest.mark.parametrize(("attention", "waits"), [("modwatch_async", False), ("sdpa", True)])

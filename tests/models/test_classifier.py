@@ -1,21 +1,17 @@
 """Monte Carlo dropout: fixed networks, whatever shares the batch."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, RobertaConfig
+from transformers import BertConfig, BertModel
 
-from modwatch.models import classifier
 from modwatch.models.batches import padded
 from modwatch.models.classifier import (
     Predictor,
     build_classifier,
     dropout_pass,
     replace_dropout,
-    shared_embeddings,
 )
 from modwatch.models.recipe import Recipe
 
@@ -84,56 +80,6 @@ def test_outside_a_pass_it_is_plain_dropout():
     random = net.train()(values)
     torch.manual_seed(3)
     assert torch.equal(random, nn.functional.dropout(values, 0.5))
-
-
-CONFIGS = {
-    "bert": BertConfig(**SMALL),
-    "roberta": RobertaConfig(**SMALL),
-    "distilbert": DistilBertConfig(
-        vocab_size=50, dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=32
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_embeddings_are_computed_once_and_the_scores_are_those_of_passes_with_their_own(
-    name, monkeypatch
-):
-    torch.manual_seed(0)
-    recipe, encoder = Recipe(method="mc_dropout", passes=7), AutoModel.from_config(CONFIGS[name])
-    made = Predictor([build_classifier(encoder, recipe)], recipe, pad_id=0, seed=1)
-    calls: list[object] = []
-    encoder.embeddings.LayerNorm.register_forward_hook(lambda *given: calls.append(given))
-    shared = made.predict(IDS, **SIZE).mean
-    assert len(calls) == 1
-    made.predict(IDS[:1], **SIZE)
-    assert len(calls) == 2, "embeddings of another batch"
-    monkeypatch.setattr(classifier, "shared_embeddings", lambda _: nullcontext())
-    assert np.array_equal(made.predict(IDS, **SIZE).mean, shared)
-    assert len(calls) == 2 + 7
-
-
-@pytest.mark.parametrize("place", ["no embeddings", "in the middle"])
-def test_embeddings_that_go_on_after_their_dropout_are_not_shared(place):
-    class Embeddings(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.dropout = nn.Dropout(0.5)
-
-        def forward(self, values: torch.Tensor) -> torch.Tensor:
-            masked: torch.Tensor = self.dropout(values)
-            return masked + 1
-
-    encoder = nn.Module()
-    setattr(encoder, "embeddings" if place == "in the middle" else "first", Embeddings())
-    layers, found = replace_dropout(encoder, seed=0), []
-    embeddings = next(encoder.children())
-    with shared_embeddings(encoder):
-        for number in range(5):
-            with dropout_pass(layers, number):
-                found.append(embeddings(torch.ones(1, 8)))
-    assert {value for match in found for value in match.unique().tolist()} == {1.0, 3.0}
-    assert len({tuple(match[0].tolist()) for match in found}) > 1
 
 
 def test_a_padded_batch_gives_what_a_single_comment_gives():

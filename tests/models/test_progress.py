@@ -1,6 +1,5 @@
 """Progress of a training: its phases, the time left, and a line every 20 seconds."""
 
-import io
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,11 +13,6 @@ from modwatch.models.progress import Plan, Progress, TrainingProgress
 from modwatch.models.training import train
 
 Corpus = tuple[list[str], list[int]]
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @dataclass
@@ -181,18 +175,6 @@ def test_a_stopped_network_is_complete_when_its_posterior_begins():
         watched.show(Progress(**AT, step=step, steps=100))  # type: ignore[arg-type]
     watched.show(Progress(phase="posterior", **AT, steps=5))  # type: ignore[arg-type]
     assert watched.show.seconds_left() == pytest.approx(10 + 10)
-
-
-def test_a_terminal_has_one_line_that_changes():
-    terminal, lines = Terminal(), list[str]()
-    with TrainingProgress(lines.append, terminal=terminal) as show:
-        show(Progress(plan=Plan(units={("training", 1): 1.0})))
-        for step in range(3):
-            show(Progress(**AT, step=step, steps=2))  # type: ignore[arg-type]
-    drawn = terminal.getvalue().split("\r\x1b[K")
-    assert drawn[1] == "training: step 0 of 2, 0:00:00 so far"
-    assert drawn[-1] == ""
-    assert [line.partition(" took")[0] for line in lines] == ["training"]
 
 
 @pytest.mark.parametrize("method", ["sngp", "ensemble"])

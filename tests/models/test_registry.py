@@ -55,7 +55,7 @@ def test_the_page_of_a_version_has_its_card_and_the_days_that_it_scored(tiny_art
     for part in ("Training data", "## Validation", "## Use and limits"):
         assert part in page.description
     assert page.tags["modwatch.served"] == "3 days, 2026-01-05 to 2026-01-07"
-    assert "modwatch model rollback" in client.get_registered_model("with-page").description
+    assert "modwatch model promote previous" in client.get_registered_model("with-page").description
 
 
 def test_the_reference_is_read_without_the_weights(tiny_artifact, sqlite, tmp_path):
@@ -133,16 +133,17 @@ def test_a_rollback_exchanges_champion_and_previous(tiny_artifact, sqlite):
     registry = Registry(name="rolled", tracking_uri=sqlite)
     registry.set_alias(one)
     with pytest.raises(NoChampionError, match="no previous champion"):
-        registry.roll_back()
+        registry.previous_version()
     registry.set_alias(other)
     registry.set_alias(other)  # again: the previous one stays
     registry.set_alias(other, "challenger")
     for expected in (one, other, one):
-        assert registry.roll_back() == expected == registry.champion_version()
+        registry.set_alias(registry.previous_version())
+        assert registry.champion_version() == expected
     with pytest.raises(ModelError, match="champion or challenger, got 'best'"):
         registry.set_alias(one, "best")
     with pytest.raises(NoChampionError):
-        Registry(name="nobody", tracking_uri=sqlite).roll_back()
+        Registry(name="nobody", tracking_uri=sqlite).previous_version()
 
 
 def test_a_foreign_model_is_fetched_whole(sqlite, tmp_path):

@@ -23,7 +23,7 @@ from modwatch.models.optimisation import Split
 from modwatch.models.posterior import LogitPosterior
 from modwatch.models.progress import Progress
 from modwatch.models.recipe import METHODS, Recipe
-from modwatch.models.training import TrainedModel, train
+from modwatch.models.training import TrainedModel, run_digest, train
 
 Corpus = tuple[list[str], list[int]]
 
@@ -282,20 +282,15 @@ def test_an_incomplete_checkpoint_is_passed_over(corpus, tiny_recipe, tmp_path):
     assert same(resumed, undisturbed)
 
 
-def test_checkpoints_of_another_recipe_are_refused(corpus, tiny_recipe, tmp_path):
-    train(*corpus, recipe=replace(tiny_recipe, epochs=1), seed=1, checkpoints=tmp_path)
-    with pytest.raises(ModelError, match=r"another training run \(different: recipe, ridge\)"):
-        train(
-            *corpus, recipe=replace(tiny_recipe, epochs=1, ridge=1.0), seed=1, checkpoints=tmp_path
-        )
-    with pytest.raises(ModelError, match=r"different: corpus"):
-        train(
-            corpus[0],
-            corpus[1][::-1],
-            recipe=replace(tiny_recipe, epochs=1),
-            seed=1,
-            checkpoints=tmp_path,
-        )
+def test_another_recipe_corpus_or_seed_is_another_run(corpus, tiny_recipe):
+    runs = [
+        (*corpus, tiny_recipe, 1),
+        (*corpus, tiny_recipe, 2),
+        (*corpus, replace(tiny_recipe, ridge=1.0), 1),
+        (corpus[0], corpus[1][::-1], tiny_recipe, 1),
+        (corpus[0][::-1], corpus[1], tiny_recipe, 1),
+    ]
+    assert len({run_digest(*run) for run in runs}) == len(runs)
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rows_and_no_text(

@@ -16,6 +16,7 @@ from installation import (
     TUESDAY,
     Installation,
     assert_same,
+    config_with,
     files_with,
     picture_of,
     queue_rows,
@@ -287,9 +288,8 @@ def test_a_declared_day_needs_no_file_and_rows_that_come_later_count(files, inco
 def test_a_day_that_the_calendar_closes_needs_no_file_and_nobody_who_declares_it(files, tmp_path):
     with pytest.raises(SourceError):
         files.run("ingest", day=TUESDAY)
-    path = tmp_path / "calendar.toml"
-    path.write_text("[weekdays]\ntuesday = 0")
-    closed = files.but(calendar=path)
+    config = config_with(tmp_path, {"calendar.toml": "[weekdays]\ntuesday = 0"})
+    closed = files.but(config=config)
     assert closed.run("ingest", "check_comments", day=TUESDAY) == [0, 0]
     with open_resources(closed.settings) as resources:
         verdict = resources.checks.load("comments", TUESDAY)

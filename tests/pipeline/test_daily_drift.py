@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from modwatch.models.reference import INVENTED, from_json, held_out_profile, to_
 from modwatch.monitoring.incidents.actions import accept
 from modwatch.monitoring.incidents.messages.alert import Alert
 from modwatch.monitoring.incidents.store import IncidentChange, IncidentRecord, locked, save_changes
+from modwatch.monitoring.measurements import references
 from modwatch.monitoring.measurements.references import model_reference
 from modwatch.pipeline import daily
 from modwatch.review.queue.intake import enqueue
@@ -31,10 +33,10 @@ TODAY = DAYS[-1]
 
 
 @pytest.fixture
-def resources(tmp_path, queue_url):
-    settings = Settings(
-        home=tmp_path, database_url=queue_url, reference_days=2, history_days=3, review_fraction=0.1
-    )
+def resources(tmp_path, queue_url, monkeypatch):
+    shorter = partial(references.ReferencePlan, trailing_days=3, fixed_days=2)
+    monkeypatch.setattr(references, "ReferencePlan", shorter)
+    settings = Settings(home=tmp_path, database_url=queue_url, review_fraction=0.1)
     with open_resources(settings) as wiring:
         yield wiring
 
@@ -102,8 +104,9 @@ def test_a_usual_day(resources):
     assert rows.loc["queue_waiting queue", "value"] == 1
     assert rows.loc["missing_share author_id", "value"] == 1
     assert rows.loc["cbpe_accuracy prob", "status"] == "ok"
-    changed = rows.loc[rows["direction"].notna()]
-    assert len(changed) <= 2  # of intervals of 95 %
+    changed = rows[rows["reference"].notna()].drop("volume_ratio comments trailing")
+    outside = (changed["low"] > 0) | (changed["high"] < 0)
+    assert outside.sum() <= 2  # of intervals of 95 %
 
 
 def test_a_day_of_more_toxic_comments(resources):
@@ -112,7 +115,7 @@ def test_a_day_of_more_toxic_comments(resources):
     put_day(resources, TODAY, mean=0.2, size=1_000)
     rows = drift(resources)
     for reference in ("fixed", "trailing"):
-        assert rows.loc[f"psi prob {reference}", "direction"] == "higher"
+        assert rows.loc[f"psi prob {reference}", "low"] > 0
     assert rows.loc["volume_ratio comments trailing", "value"] == 2
 
 
@@ -123,7 +126,8 @@ def put_reference(resources: Resources, mean: float) -> None:
     made = held_out_profile(prob, np.ones(2_000), lengths=np.full(2_000, 60), threshold=0.5)
     brought = from_json(to_json(made) | {ORIGIN: INVENTED}, model_version="3")
     assert brought is not None
-    resources.lake.replace("model_references", TODAY, [profile_rows(TODAY, brought)])
+    rows = profile_rows(TODAY, brought, held_out=True)
+    resources.lake.replace("profiles", TODAY, [rows], held_out=True)
 
 
 @pytest.mark.parametrize(("mean", "status"), [(0.1, "ok"), (0.9, "insufficient")])
@@ -225,7 +229,7 @@ def test_a_day_scored_again_gets_a_new_profile(resources):
         put_day(resources, day)
     drift(resources)
     put_day(resources, TODAY, mean=0.3)
-    assert drift(resources).loc["psi prob trailing", "direction"] == "higher"
+    assert drift(resources).loc["psi prob trailing", "low"] > 0
 
 
 def test_a_level_that_someone_accepted_is_the_reference(resources):

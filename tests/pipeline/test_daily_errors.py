@@ -8,7 +8,7 @@ import pytest
 from estimates import read_estimates
 from mlflow import MlflowClient
 
-from installation import MONDAY, TO_THE_QUEUE, known_labels
+from installation import MONDAY, TO_THE_QUEUE, config_with, known_labels
 from modwatch.data.lake.day_scores import day_scores
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
@@ -64,12 +64,11 @@ def label_with_errors(resources: Resources) -> None:
 def home(make_installation, tmp_path_factory):
     """An installation with one day, measured and published."""
     folder = tmp_path_factory.mktemp("errors")
-    (folder / "rules.toml").write_text(RULES)
     home = make_installation(
         folder,
         source={"kind": "community", "seed": 7, "comments_per_day": 900},
         **{"review_fraction": ALPHA, "confirmation_share": 0.2, "retest_share": 0, "gold_share": 0},
-        alert_rules=folder / "rules.toml",
+        config=config_with(folder, {"alerts.toml": RULES}),
     )
     home.run(*TO_THE_QUEUE)
     with open_resources(home.settings) as resources:

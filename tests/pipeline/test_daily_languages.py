@@ -3,6 +3,7 @@
 import datetime
 import re
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.incidents import MetricValue, incidents, watched
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.incidents.store import IncidentRecord, last_incidents, locked
+from modwatch.monitoring.measurements import references
 from modwatch.pipeline import daily
 from modwatch.settings import Settings
 from modwatch.statistics.drift.profile import Profile
@@ -29,8 +31,10 @@ WORDS = {
 
 
 @pytest.fixture
-def resources(tmp_path, queue_url):
-    settings = Settings(home=tmp_path, database_url=queue_url, reference_days=3, history_days=14)
+def resources(tmp_path, queue_url, monkeypatch):
+    shorter = partial(references.ReferencePlan, fixed_days=3)
+    monkeypatch.setattr(references, "ReferencePlan", shorter)
+    settings = Settings(home=tmp_path, database_url=queue_url)
     with open_resources(settings) as wiring:
         yield wiring
 

@@ -32,7 +32,8 @@ def test_its_figures_raise_no_alert_and_are_named_on_every_page(files, incoming)
     watched = {(value.metric, value.feature) for value in values}
     assert {"volume_ratio", "checks_warned", "missing_share_change"} <= {m for m, _ in watched}
     assert not {f for _, f in watched} & {"prob", "uncertainty", "flagged"}
-    assert not [m for m, _ in watched if "accuracy" in m or m == "score_checks_warned"]
+    assert not [m for m, _ in watched if "accuracy" in m]
+    assert not {f for _, f in watched} & {"unscored", "cut_comments"}
     assert [(day.status, day.model) for day in days] == [
         (DEMONSTRATION, f"1 ({DEMONSTRATION})")
     ] * 2

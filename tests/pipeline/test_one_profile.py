@@ -35,7 +35,7 @@ def test_validation_and_drift_show_the_same_numbers(install):
         drift = resources.lake.table("drift", TODAY).to_pandas()
         assert resources.lake.days("profiles") == [*DAYS[:3], TODAY]
         brought = resources.model_reference(resources.registry.champion_version())
-        stored = read_profiles(resources.lake, [TODAY], "model_references")[TODAY]
+        stored = read_profiles(resources.lake, [TODAY], held_out=True)[TODAY]
     assert brought is not None
     assert (stored.flagged, stored.scored) == (brought.flagged, brought.scored)
     assert stored.scored > 0

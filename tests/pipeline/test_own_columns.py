@@ -10,7 +10,7 @@ from databases import execute
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from installation import MONDAY, TUESDAY, Installation, files_with, review
+from installation import MONDAY, TUESDAY, Installation, config_with, files_with, review
 from modwatch.common.errors import LakeError, SourceError
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.erasure import Subject
@@ -76,14 +76,14 @@ def home(queue_url, incoming, tmp_path):
         "columns": {"select": "headline"},
         "own_scores": True,
     }
-    expected = tmp_path / "own.json"
-    config = {
+    expected = {
         "type": "expect_column_values_to_be_in_set",
         "kwargs": {"column": "order", "value_set": ["news"]},
         "meta": {"modwatch": {"rule": "known_order"}},
     }
-    expected.write_text(json.dumps({"expectations": [config]}))
-    values = {"database_url": queue_url, "window_days": 3, "expectations": str(expected)}
+    suite = json.dumps({"expectations": [expected]})
+    config = config_with(tmp_path, {"expectations.json": suite})
+    values = {"database_url": queue_url, "window_days": 3, "config": str(config)}
     places = {"home": tmp_path / "home", "source": source, "columns": COLUMNS}
     return Installation(values={**values, **places})
 
@@ -210,7 +210,7 @@ def test_gold_is_served_in_the_place_of_what_shows_as_much(home):
 
 
 def test_days_before_a_column_lack_it_and_a_removed_one_is_kept_out_of_sight(home):
-    plain = home.but(expectations=None, source={**home.values["source"], "columns": {}})
+    plain = home.but(config=None, source={**home.values["source"], "columns": {}})
     before, after = plain.but(columns={}), plain.but(columns={"order": COLUMNS["order"]})
     assert before.run("ingest", "check_comments")[1] == SIZE
     after.run("ingest", "check_comments", day=TUESDAY)

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modwatch.common.errors import SettingsError
-from modwatch.settings.file import Entry, apply_settings_file, parse, render, write
+from modwatch.settings.file import apply_settings_file, parse, render, write
 
 VALUES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Cs"]))
 
 
 @given(VALUES)
 def test_every_value_comes_back(value):
-    text = render("A title.", [Entry(name="A_NAME", value=value, comment="What it is.")])
+    text = render("A title.", {"A_NAME": value}, {"A_NAME": "What it is."})
     assert parse(text, Path("a")) == {"A_NAME": value}
 
 
 @pytest.mark.parametrize("value", ['$HOME `id` \\ "', "it's", '{"text": "body"}', "/in/{dt}.csv"])
 def test_a_shell_reads_the_same(tmp_path, value):
     path = tmp_path / "modwatch.env"
-    write(path, render("A title.", [Entry(name="A_NAME", value=value, comment="What it is.")]))
+    write(path, render("A title.", {"A_NAME": value}, {"A_NAME": "What it is."}))
     script = f'. {path}; printf %s "$A_NAME"'
     assert subprocess.check_output(["sh", "-c", script], text=True) == value
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -2,10 +2,8 @@ import os
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from modwatch.common.errors import SettingsError
-from modwatch.data.validation.rules import Thresholds
 from modwatch.settings import Settings, load_settings
 
 
@@ -35,10 +33,9 @@ def test_without_any_variable_there_is_no_source():
         ("SOURCE__KIND", "pigeons", "files, sql, community or replay, got pigeons"),
         ("SHARD_TOKENS", "0", "an integer of at least 1, got 0"),
         ("WINDOW_DAYS", "1.5", "an integer of at least 1, got 1.5"),
-        ("HISTORY_DAYS", "2", "an integer of at least 3, got 2"),
         ("REQUIRE_CODE", "maybe", "true or false, got maybe"),
         ("FIRST_DAY", "yesterday", "a date such as 2026-01-31, got yesterday"),
-        ("ALERT_MAIL_TO", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
+        ("ALERT_CHANNELS", '{"hunter2": 1}', 'a JSON list such as ["a", "b"]'),
         ("SCORER", "http://mod:hunter2@host name", "valid text"),
         ("SCORER_TOKEN", "hunter2\n", "visible ASCII characters, without a line break at the end"),
         ("SCORER_TOKEN", "hünter2", "visible ASCII characters, without a line break at the end"),
@@ -102,13 +99,6 @@ def test_variables_that_do_not_fit_are_named_at_once(monkeypatch, given, message
     assert str(caught.value) == message
 
 
-def test_the_shortest_history_suits_validation():
-    shortest = Thresholds().min_trailing_days
-    assert Settings(history_days=shortest).history_days == shortest
-    with pytest.raises(ValidationError):
-        Settings(history_days=shortest - 1)
-
-
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
@@ -133,11 +123,8 @@ def test_an_invalid_source_in_json_is_not_quoted(monkeypatch, value):
 
 
 WEBHOOK = {"WEBHOOK_URL": "https://hook/x", "WEBHOOK_SECRET": "hunter2"}
-MAIL = {
-    "SMTP_URL": "smtp://mod:hunter2@mail",
-    "MAIL_FROM": "modwatch@example.org",
-    "MAIL_TO": '["ops@example.org"]',
-}
+SMTP = "smtp://mod:hunter2@mail"
+MAIL = {"SMTP_URL": f"{SMTP}?from=modwatch@example.org&to=ops@example.org"}
 
 
 @pytest.mark.parametrize(
@@ -149,10 +136,10 @@ MAIL = {
         ({**WEBHOOK, "WEBHOOK_SECRET": "whsec_hunter2"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": f"whsec_{'a' * 31}!"}, "base64 of 24 to 64 bytes"),
         ({**WEBHOOK, "WEBHOOK_SECRET": f"whsec_{'a' * 92}"}, "base64 of 24 to 64 bytes"),
-        ({**MAIL, "MAIL_FROM": ""}, "MODWATCH_ALERT_MAIL_FROM"),
-        ({**MAIL, "MAIL_TO": "[]"}, "MODWATCH_ALERT_MAIL_TO"),
-        ({**MAIL, "MAIL_TO": '["a@b\\nBcc: c@d"]'}, "MODWATCH_ALERT_MAIL_TO"),
-        ({"TIMEOUT": "0"}, "MODWATCH_ALERT_TIMEOUT"),
+        ({"SMTP_URL": f"{SMTP}?to=ops@example.org"}, "MODWATCH_ALERT_SMTP_URL requires"),
+        ({"SMTP_URL": f"{SMTP}?from=a@b&from=c@d&to=e@f"}, "MODWATCH_ALERT_SMTP_URL requires"),
+        ({"SMTP_URL": f"{SMTP}?from=ops@example.org"}, "MODWATCH_ALERT_SMTP_URL requires"),
+        ({"SMTP_URL": f"{SMTP}?from=a@b&to=a@b%0ABcc:+c@d"}, "MODWATCH_ALERT_SMTP_URL requires"),
     ],
 )
 def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
@@ -163,11 +150,16 @@ def test_half_a_channel_is_rejected_and_whole_ones_are_shown_without_secrets(
     with pytest.raises(SettingsError, match=message) as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
-    for name, value in (WEBHOOK | MAIL | {"TIMEOUT": "1"}).items():
+    for name, value in (WEBHOOK | MAIL).items():
         monkeypatch.setenv(f"MODWATCH_ALERT_{name}", value)
     settings = load_settings()
-    assert settings.alert_mail_to == ("ops@example.org",)
     assert "hunter2" not in repr(settings)
+
+
+def test_half_a_provider_is_rejected(monkeypatch):
+    monkeypatch.setenv("MODWATCH_OIDC_ISSUER", "https://id.example.org")
+    with pytest.raises(SettingsError, match="requires MODWATCH_OIDC_CLIENT_ID"):
+        load_settings()
 
 
 def test_secrets_stand_in_no_representation_and_no_message(monkeypatch):
@@ -185,15 +177,29 @@ def test_secrets_stand_in_no_representation_and_no_message(monkeypatch):
     assert "hunter2" not in settings.model_dump_json()
 
 
-@pytest.mark.parametrize(
-    "variable", ["MODWATCH_ALERT_CHANNELS", "MODWATCH_ALERT_MAIL_TO", "MODWATCH_SOURCE__COLUMNS"]
-)
+@pytest.mark.parametrize("variable", ["MODWATCH_ALERT_CHANNELS", "MODWATCH_SOURCE__COLUMNS"])
 def test_what_is_no_json_is_named_and_not_quoted(monkeypatch, variable):
     monkeypatch.setenv(variable, "hunter2@example.org")
     with pytest.raises(SettingsError, match=f"{variable} is not JSON; use a JSON ") as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+def test_a_file_of_another_name_is_refused_and_one_that_is_not_there_is_the_default(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("MODWATCH_CONFIG", str(tmp_path / "config"))
+    with pytest.raises(SettingsError, match=r"config, which is no folder"):
+        load_settings()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "..data").mkdir()  # of a mounted ConfigMap
+    assert load_settings().file("policy.toml") is None
+    (tmp_path / "config" / "policy.toml").touch()
+    assert load_settings().file("policy.toml") == tmp_path / "config" / "policy.toml"
+    (tmp_path / "config" / "alert.toml").touch()
+    with pytest.raises(SettingsError, match=r"alert\.toml in MODWATCH_CONFIG is none of alerts"):
+        load_settings()
 
 
 def test_the_lake_may_lie_elsewhere():

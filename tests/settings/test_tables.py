@@ -37,13 +37,13 @@ def test_secrets_are_masked():
         database_url="postgresql://mod:hunter2@db/x",
         sampling_salt="hunter2",
         mlflow_url="https://mod:hunter2@mlflow/x",
-        oidc_client_secret="",
+        decision_webhook_secret="",
         source=source,
     )
     assert "hunter2" not in current_settings_table(settings)
     assert row(settings, "MODWATCH_SAMPLING_SALT")[1:] == ["****", "environment"]
     assert row(settings, "MODWATCH_MLFLOW_URL")[1:] == ["https://****@mlflow/x", "environment"]
-    assert row(settings, "MODWATCH_OIDC_CLIENT_SECRET")[1:] == ["", "environment"]
+    assert row(settings, "MODWATCH_DECISION_WEBHOOK_SECRET")[1:] == ["", "environment"]
     assert row(settings, "MODWATCH_ALERT_WEBHOOK_SECRET")[1:] == ["", "default"]
     assert row(settings, "MODWATCH_SOURCE__URL")[1:] == ["****", "environment"]
     assert row(settings, "MODWATCH_SOURCE__QUERY")[1] == "SELECT 1 WHERE :start"

@@ -32,9 +32,8 @@ BELOW = {
         disagreement.agreement_with_people, disagreement.fixed_flip_rate, disagreement.flip_rate,
         disagreement.primary_labels,
         disagreement.primary_shares, disagreement.retest_flip_rates,
-        divergence.bnsp_auc, divergence.bpsn_auc,
-        divergence.calibration_gap, divergence.conformity_delta, divergence.group_report,
-        divergence.kappa_table, divergence.shared_items, divergence.subgroup_auc,
+        divergence.conformity_delta, divergence.group_report,
+        divergence.kappa_table, divergence.shared_items,
     )
 }  # fmt: skip
 DEAR = ("group_report", "measure_days", "reliability_estimates", "true_labels")
@@ -134,15 +133,9 @@ def arguments_of(draw: st.DrawFn, function: Any) -> dict[str, Any]:
             "rate": wild if function is disagreement.fixed_flip_rate else columns(size),
             "classes": st.integers(-1, 3),
         }
-    if function is s.measure_days:
-        special["groups"] = st.none()
     if function is s.true_labels:
         special["labels"] = st.builds(
             s.GivenLabels, **{part: columns(size) for part in ("given", "toxic", "prob", "group")}
-        )
-    if function is s.conformal_coverage:
-        special["prediction"] = st.builds(
-            s.conformal_prediction, columns(size), columns(size), columns(size)
         )
     values = {}
     for name, parameter in inspect.signature(function).parameters.items():

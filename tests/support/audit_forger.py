@@ -7,10 +7,9 @@ from dataclasses import replace
 from databases import unguarded
 from sqlalchemy import text
 
-from modwatch.audits import evidence, files, register
+from modwatch.audits import evidence, files
 from modwatch.audits.evidence import Event
 from modwatch.audits.publication import Publication, published_files
-from modwatch.audits.register import REGISTER
 from modwatch.audits.verify import recomputed
 from modwatch.data.lake.files import Folder
 from modwatch.installation.resources import Resources
@@ -49,7 +48,6 @@ def forge(
     """Change files and events of an audit, and do all over that follows: result, report, hashes.
 
     `cut` is how many steps stay. Without `redo`, result and published files are as in `changes`.
-    The register is made anew, too, from the chains that there are.
     """
     changes = dict(changes or {})
     folder = resources.audit_store.read(audit) | changes
@@ -73,18 +71,6 @@ def forge(
             kept.write(f"{audit}/{name}", content)
         else:
             kept.remove(f"{audit}/{name}")
-    rewrite_register(resources)
-
-
-def rewrite_register(resources: Resources) -> None:
-    """Make the register of the audits that there are, as if there had never been others."""
-    entries: list[register.Entry] = []
-    for name in resources.audit_store.names():
-        plan = resources.audit(name).plan
-        chain = resources.audit_store.chain(name)
-        entries = register.continued(entries, chain, plan.first, plan.last)
-    kept = Folder(root=resources.audit_store.root, holds="evidence")
-    kept.write(REGISTER, register.written(entries))
 
 
 def remove_folder(resources: Resources, audit: str) -> None:

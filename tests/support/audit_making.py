@@ -13,8 +13,8 @@ from modwatch.audits.publication import Publication
 from modwatch.audits.seeds import LOG, NUMBER, seed_of
 from modwatch.audits.verify import planned_sizes, read_evidence
 from modwatch.statistics.audit.confirmation_rules import ConfirmationRule
-from modwatch.statistics.audit.draw import DrawnComment, Scored, day_digest, draw, labels_demanded
-from modwatch.statistics.audit.labels import AuditLabel, Outcome, key_of
+from modwatch.statistics.audit.draw import DrawnComment, Scored, day_digest, draw
+from modwatch.statistics.audit.labels import AuditLabel, Outcome, key_of, labels_demanded
 from modwatch.statistics.audit.plan import (
     SIDES,
     AuditPlan,

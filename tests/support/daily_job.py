@@ -21,11 +21,11 @@ import numpy as np
 
 from installation import TRAINING_SEED
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import narrator
 from modwatch.models.recipe import offline_recipe
 from modwatch.pipeline import model
 from modwatch_lab.community import Community
+from modwatch_lab.demo.airflow_runs import AirflowRuns, DayRun
 from modwatch_lab.demo.datasets import DemoData
 from modwatch_lab.demo.moderators import Shift, create_moderators
 from modwatch_lab.demo.setup import Demo, started, write_model_data
@@ -43,7 +43,7 @@ class DailyJob:
     """What the module's tests look at once the days have been made."""
 
     demo: Demo
-    client: AirflowClient
+    client: AirflowRuns
     scored: Sequence[DayRun]
     measured: Sequence[DayRun]
     decisions: int
@@ -66,7 +66,7 @@ class Victim:
     #: States of the other shards when it was killed.
     others: list[str] = field(default_factory=list)
 
-    def strike(self, client: AirflowClient, runs: Sequence[DayRun]) -> None:
+    def strike(self, client: AirflowRuns, runs: Sequence[DayRun]) -> None:
         """Kill the last shard of Monday once it runs; a shard takes less than a second."""
         monday = [run for run in runs if run.day == MONDAY and run.state == "running"]
         if self.pid is not None or not monday:
@@ -154,7 +154,7 @@ def write_day(path: Path, day: datetime.date, *, mended: bool) -> None:
                 file.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
 
-def _backfill_next(client: AirflowClient, day: datetime.date) -> None:
+def _backfill_next(client: AirflowRuns, day: datetime.date) -> None:
     """Create a second backfill once the scheduler has closed the first, half a minute at most."""
     deadline = time.monotonic() + _TIMEOUT
     while True:
@@ -173,7 +173,7 @@ def _made(demo: Demo, exits: ExitStack) -> DailyJob:
 
     Tuesday is measured by schedule, when it has been refused, and then the day before it.
     """
-    client, victim = AirflowClient(demo.airflow), Victim()
+    client, victim = AirflowRuns(demo.airflow), Victim()
     write_model_data(demo.data, demo.settings)
     exits.callback(client.close)
     with open_resources() as resources:

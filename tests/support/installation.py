@@ -40,6 +40,16 @@ _ROW_OF_THE_MOMENT = ("salt", "clock_difference_seconds")
 _RUN_OF_THE_MOMENT = ("published_at", "mlflow.source.name", "mlflow.user")
 
 
+def config_with(folder: Path, files: Mapping[str, str | Path]) -> Path:
+    """Return the folder `config` in `folder` with these files: their text, or a copy of a file."""
+    config = folder / "config"
+    config.mkdir()
+    for name, content in files.items():
+        text = content.read_text() if isinstance(content, Path) else content
+        (config / name).write_text(text)
+    return config
+
+
 @dataclass(frozen=True, kw_only=True)
 class Installation:
     """Settings by name, as `Settings` takes them, or as a process finds them in its environment."""

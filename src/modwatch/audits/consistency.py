@@ -14,8 +14,15 @@ from scipy import stats
 
 from modwatch.audits.evidence import moment
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.audit.draw import DrawnComment, keys_of, labels_demanded
-from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, in_order, key_of
+from modwatch.statistics.audit.draw import DrawnComment, keys_of
+from modwatch.statistics.audit.labels import (
+    AuditLabel,
+    Key,
+    Outcome,
+    in_order,
+    key_of,
+    labels_demanded,
+)
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 from modwatch.statistics.audit.sample_design import ScoreCounts, sizes_and_means
 from modwatch.statistics.decisions import is_flagged

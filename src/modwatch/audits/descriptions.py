@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from math import ceil, floor
 from typing import Any
 
 from modwatch.statistics.audit.confirmation_rules import expected_confirmations
@@ -205,16 +206,18 @@ def repeated(errors: Mapping[str, Any]) -> str:
 
 
 def bound_text(estimate: Mapping[str, Any]) -> str:
-    """Return the bound of a metric without a value; empty without one.
+    """Return the bound of a metric without a value, rounded away from what it claims.
 
-    >>> bound_text({"bound": "lower", "low": 0.4219})
+    Empty without a bound.
+
+    >>> bound_text({"bound": "lower", "low": 0.42196})
     'at least 0.4219'
     """
-    ends = {"lower": ("at least", "low"), "upper": ("at most", "high")}
     if not estimate.get("bound"):
         return ""
-    words, end = ends[estimate["bound"]]
-    return f"{words} {estimate[end]:.4f}"
+    if estimate["bound"] == "lower":
+        return f"at least {floor(estimate['low'] * 10_000) / 10_000:.4f}"
+    return f"at most {ceil(estimate['high'] * 10_000) / 10_000:.4f}"
 
 
 def _decided(plan: AuditPlan) -> str:

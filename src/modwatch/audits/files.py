@@ -86,7 +86,7 @@ def witnessed_steps(name: str) -> int | None:
 
 def write_sample(drawn: Iterable[DrawnComment]) -> bytes:
     """Return the comments of a sample as CSV, in the given order."""
-    return _written(_SAMPLE, (_row(comment, _SAMPLE) for comment in drawn))
+    return written(_SAMPLE, (_row(comment, _SAMPLE) for comment in drawn))
 
 
 def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
@@ -97,7 +97,7 @@ def read_sample(content: bytes) -> tuple[DrawnComment, ...]:
 def write_population(population: Mapping[tuple[str, str, int], int]) -> bytes:
     """Return the numbers of comments by column, value and stratum as CSV."""
     rows = ((*key, comments) for key, comments in sorted(population.items()))
-    return _written(_POPULATION, rows)
+    return written(_POPULATION, rows)
 
 
 def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
@@ -115,7 +115,7 @@ def read_population(content: bytes) -> dict[tuple[str, str, int], int]:
 
 def write_labels(labels: Iterable[AuditLabel]) -> bytes:
     """Return the labels as CSV, sorted by day, comment and person."""
-    return _written(_LABEL, sorted(_row(label, _LABEL) for label in labels))
+    return written(_LABEL, sorted(_row(label, _LABEL) for label in labels))
 
 
 def read_labels(content: bytes) -> list[AuditLabel]:
@@ -125,7 +125,7 @@ def read_labels(content: bytes) -> list[AuditLabel]:
 
 def write_outcomes(outcomes: Iterable[Outcome]) -> bytes:
     """Return the outcomes as CSV, in the given order."""
-    return _written(_OUTCOME, (_row(outcome, _OUTCOME) for outcome in outcomes))
+    return written(_OUTCOME, (_row(outcome, _OUTCOME) for outcome in outcomes))
 
 
 def read_outcomes(content: bytes) -> list[Outcome]:
@@ -144,7 +144,8 @@ def _record(kind: Callable[..., T], cells: Mapping[str, str]) -> T:
     return kind(**{name: _PARSED.get(name, str)(cell) for name, cell in cells.items()})
 
 
-def _written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+def written(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Return a file, its texts escaped so that no spreadsheet runs them as formulas."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(header)

@@ -10,13 +10,12 @@ the files for transparency reports.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
-from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
+from modwatch.audits.dsa.from_audit import Measures, automated_means
+from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.evidence import Event, first_of, moment
 from modwatch.audits.files import (
     AUTOMATED_MEANS_FILE,
@@ -34,8 +33,11 @@ from modwatch.common.installed import version
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Document
 
+#: A document must have exactly these fields, with these types.
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-@strict_dataclass(frozen=True, kw_only=True, config=ConfigDict(strict=True, extra="forbid"))
+
+@strict_dataclass(frozen=True, kw_only=True, config=_STRICT)
 class OtherAudit:
     """Another audit of days of the same period, as it was when the report was written."""
 
@@ -65,7 +67,7 @@ class OtherAudit:
         return f"{of} {was}, {when} {given}{earlier}."
 
 
-@dataclass(frozen=True, kw_only=True)
+@strict_dataclass(frozen=True, kw_only=True, config=_STRICT)
 class Publication:
     """What published files are made of, in addition to plan, result and chain."""
 
@@ -89,19 +91,17 @@ class Publication:
     def from_json(cls, content: bytes) -> "Publication":
         """Return what `to_json` wrote; AuditError for anything else."""
         try:
-            fields: dict[str, Any] = json.loads(content)
-            if fields["measures"] is not None:
-                measures = fields["measures"].items()
-                fields["measures"] = {tag: Measures(**counted) for tag, counted in measures}
-            fields["others"] = [OtherAudit(**other) for other in fields["others"]]
-            for other in fields["others"]:
+            made = _publications.validate_json(content)
+            for other in made.others:
                 moment(other.at)  # raises AuditError
-            made = cls(**fields)
             if made.to_json() == content:
                 return made
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, RecursionError):
             pass
         raise AuditError(f"{PUBLICATION} is not what a publication is made of: it was edited")
+
+
+_publications = TypeAdapter(Publication)
 
 
 def published_files(
@@ -110,17 +110,21 @@ def published_files(
     """Return the report and the files for transparency reports, by name.
 
     `chain` is that of the signed audit, without its publication. Equal input gives equal bytes.
-    AuditError where the result belongs to another plan or is not the sealed one.
+    AuditError where result or chain belong to another plan.
     """
+    if result["plan"] != plan.digest:
+        raise AuditError(
+            f"audit {plan.audit!r}: the result belongs to another plan; estimate it again"
+        )
+    if chain[0].audit != plan.audit:
+        raise AuditError(f"audit {plan.audit!r}: the chain belongs to audit {chain[0].audit!r}")
     others = [other.sentence(chain[0].at) for other in of.others]
     report = render_report(plan, result, chain, of.earlier, service=of.service, others=others)
     made = {REPORT: report.encode()}
     if of.measures is not None:
-        about = (plan, result, of.measures)
-        means = automated_means(*about, service=of.service, others=others)
-        words = qualitative(*about, service=of.service, others=others)
-        made[AUTOMATED_MEANS_FILE] = automated_means_csv(means)
-        made[QUALITATIVE_FILE] = qualitative_csv(words)
+        about, service = (plan, result, of.measures), of.service
+        made[AUTOMATED_MEANS_FILE] = automated_means(*about, service=service, others=others)
+        made[QUALITATIVE_FILE] = qualitative(*about, service=service, others=others)
     return made
 
 

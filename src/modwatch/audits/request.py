@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from modwatch.audits.dsa.statement import refuse_unusable
+from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.common.errors import AuditError
 from modwatch.statistics.audit.confirmation_rules import planned_rules
 from modwatch.statistics.audit.plan import (
     AuditPlan,
-    PlannedStratum,
     PopulationDay,
     planned_calibrations,
     planned_strata,
@@ -107,7 +106,10 @@ class AuditRequest:
             rule=self.rule,
             second_stage_labels=self.second_stage_labels,
             first_stage_share=1 - self.second_stage_labels / self.labels,
-            confirmations=planned_rules(*_by_side(strata), self.confirmed_share),
+            confirmations=planned_rules(
+                [(stratum.side, stratum.labels, stratum.score) for stratum in strata],
+                self.confirmed_share,
+            ),
             shared_false_positive=self.shared_false_positive,
             shared_false_negative=self.shared_false_negative,
             deadline_days=self.deadline_days,
@@ -146,18 +148,6 @@ def requested(form: Mapping[str, Any]) -> AuditRequest:
     options = DesignOptions(**_of(DesignOptions, given))
     rule = IntervalOptions(**_of(IntervalOptions, given))
     return AuditRequest(**{**own, **days, "options": options, "rule": rule})
-
-
-def _by_side(
-    strata: Sequence[PlannedStratum],
-) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
-    """Return labels and mean scores of the strata of each side."""
-    labels: dict[str, list[int]] = {}
-    scores: dict[str, list[float]] = {}
-    for stratum in strata:
-        labels.setdefault(stratum.side, []).append(stratum.labels)
-        scores.setdefault(stratum.side, []).append(stratum.score)
-    return labels, scores
 
 
 def _of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:

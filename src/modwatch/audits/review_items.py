@@ -32,6 +32,7 @@ from modwatch.review.queue.intake import recorded_erasures, withdraw
 from modwatch.review.queue.items import NewItem
 from modwatch.review.queue.lanes import Lanes, load_lanes, place, register_lanes
 from modwatch.review.tables import decision, moderator, review_item
+from modwatch.statistics.audit.labels import AuditLabel, Key
 
 #: Actions that disqualify a person from labelling the comment for an audit.
 _DISQUALIFYING = ("label", "adjudicate", "correct", "escalate")
@@ -115,8 +116,6 @@ class Labelling:
 class QueuedComment:
     """An item of an audit as the queue has it."""
 
-    day: date
-    comment_id: str
     text: str
     parent_text: str | None
     #: decided | closed | waiting | escalated | withdrawn | erased; what is blocked waits.
@@ -176,26 +175,27 @@ def audit_progress(engine: Engine, audit: str) -> AuditProgress:
     )
 
 
-def queued_comments(engine: Engine, audit: str) -> list[QueuedComment]:
-    """Return the items of an audit, in the order of day and comment."""
+def queued_comments(engine: Engine, audit: str) -> dict[Key, QueuedComment]:
+    """Return the items of an audit, by comment."""
     item = review_item.c
-    statement = (
-        select(
-            item.dt.label("day"),
-            item.comment_id,
-            item.text,
-            item.parent_text,
-            case(
-                (and_(item.text == ERASED, item.status == "withdrawn"), "erased"),
-                (item.status == "blocked", "waiting"),
-                else_=item.status,
-            ).label("outcome"),
-        )
-        .where(item.audit == audit)
-        .order_by(item.dt, item.comment_id)
-    )
+    statement = select(
+        item.dt,
+        item.comment_id,
+        item.text,
+        item.parent_text,
+        case(
+            (and_(item.text == ERASED, item.status == "withdrawn"), "erased"),
+            (item.status == "blocked", "waiting"),
+            else_=item.status,
+        ).label("outcome"),
+    ).where(item.audit == audit)
     with engine.connect() as connection:
-        return [QueuedComment(**row) for row in connection.execute(statement).mappings()]
+        return {
+            (row.dt, row.comment_id): QueuedComment(
+                text=row.text, parent_text=row.parent_text, outcome=row.outcome
+            )
+            for row in connection.execute(statement)
+        }
 
 
 def withdraw_audit(engine: Engine, audit: str) -> int:
@@ -214,12 +214,11 @@ def withdrawing(engine: Engine, audit: str) -> Iterator[int]:
         yield withdraw(connection, review_item.c.audit == audit)
 
 
-def audit_labels(engine: Engine, audit: str) -> list[dict[str, Any]]:
-    """Return the labels of the items of an audit, without those that were undone.
+def audit_labels(engine: Engine, audit: str) -> list[AuditLabel]:
+    """Return the labels of an audit as the decision log has them now, without undone ones.
 
-    Rows of `day`, `comment_id`, `labeller`, `action` (label | correct | adjudicate), `label`,
-    `decided_at` (ISO 8601, UTC) and `decision`, its hash in the log; at most one per person and
-    item. Only the last adjudication of an item counts. A correction is the label of its person.
+    At most one per person and item. Only the last adjudication of an item counts. A correction is
+    the label of its person.
     """
     statement = (
         select(
@@ -329,16 +328,19 @@ def _bar(connection: Connection, audit: str, barred: Callable[[str], bool]) -> N
         )
 
 
-def _current(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one item that count, in the form in which an audit stores them."""
+def _current(rows: list[dict[str, Any]]) -> Iterator[AuditLabel]:
+    """Yield the labels of one item that count."""
     adjudicators = {row["labeller"] for row in rows if row["action"] == "adjudicate"}
     settled = [r for r in rows if r["labeller"] in adjudicators and r["action"] != "label"][-1:]
     over = {row["labeller"] for row in settled}
     own = [r for r in rows if r["action"] != "adjudicate" and r["labeller"] not in over]
     for row in [*{row["labeller"]: row for row in own}.values(), *settled]:
-        yield {
-            **{name: row[name] for name in ("day", "comment_id", "labeller", "label")},
-            "action": "adjudicate" if row in settled else row["action"],
-            "decided_at": row["decided_at"].isoformat(),
-            "decision": row["hash"].hex(),
-        }
+        yield AuditLabel(
+            day=row["day"],
+            comment_id=row["comment_id"],
+            labeller=row["labeller"],
+            action="adjudicate" if row in settled else row["action"],
+            label=row["label"],
+            decided_at=row["decided_at"].isoformat(),
+            decision=row["hash"].hex(),
+        )

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, select
 from tqdm import tqdm
 
 from modwatch.audits.folder import AuditFolder
-from modwatch.audits.review_items import QueuedComment, audit_labels, queued_comments
+from modwatch.audits.review_items import audit_labels, queued_comments
 from modwatch.common.columns import grouped
 from modwatch.common.errors import AuditError
 from modwatch.common.text import ERASED
@@ -34,7 +34,7 @@ from modwatch.statistics.audit.draw import (
     day_digest,
     texts_digest,
 )
-from modwatch.statistics.audit.labels import AuditLabel, Key, Outcome, changed, key_of
+from modwatch.statistics.audit.labels import AuditLabel, Outcome, changed, key_of
 from modwatch.statistics.audit.plan import SIDES, AuditPlan, PopulationDay
 from modwatch.statistics.audit.sample_design import ScoreCounts
 from modwatch.statistics.recalibration import KnownLabels
@@ -259,11 +259,6 @@ def _values(column: pa.ChunkedArray) -> list[tuple[str, ...]]:
     return [words[code] for code in encoded.indices.fill_null(len(words) - 1).to_pylist()]
 
 
-def current_labels(database: Engine, audit: str) -> list[AuditLabel]:
-    """Return the labels of an audit as the decision log has them now."""
-    return [AuditLabel(**row) for row in audit_labels(database, audit)]
-
-
 def label_problems(database: Engine, audit: str, folder: AuditFolder) -> Iterator[str]:
     """Yield how many labels were changed after they were sealed, and how many were left out.
 
@@ -275,7 +270,7 @@ def label_problems(database: Engine, audit: str, folder: AuditFolder) -> Iterato
     stage = folder.times("labelled")
     if not stage:
         return
-    sealed, current = folder.labels(stage), current_labels(database, audit)
+    sealed, current = folder.labels(stage), audit_labels(database, audit)
     if number := len(changed(sealed, current)):
         yield (
             f"the labels of {_comments(number)} were changed in the decision log after they were "
@@ -295,7 +290,7 @@ def queue_problems(database: Engine, lake: Lake, audit: str, folder: AuditFolder
 
     What is only drawn, and not yet queued, is no difference.
     """
-    queued = _queued(database, audit)
+    queued = queued_comments(database, audit)
     stage, sealed = folder.times("drawn"), folder.times("labelled")
     drawn = folder.sample(stage) if stage else ()
     keys = {key_of(comment) for comment in drawn}
@@ -338,7 +333,7 @@ def outcomes(
     Raises:
         AuditError: a comment is not queued.
     """
-    queued = _queued(database, audit)
+    queued = queued_comments(database, audit)
     given = Counter(key_of(label) for label in labels)
     missing = sum(key_of(comment) not in queued for comment in drawn)
     if missing:
@@ -358,10 +353,6 @@ def outcomes(
         )
         for comment in drawn
     ]
-
-
-def _queued(database: Engine, audit: str) -> dict[Key, QueuedComment]:
-    return {(item.day, item.comment_id): item for item in queued_comments(database, audit)}
 
 
 def raise_on_changed_labels(database: Engine, audit: str, folder: AuditFolder) -> None:

@@ -1,19 +1,17 @@
 """Keeps the evidence of audits: a folder for each, next to the tables of the lake."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from modwatch.audits import evidence, files, register
+from modwatch.audits import evidence, files
 from modwatch.audits.evidence import Event
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.identities import MACHINE
-from modwatch.audits.register import REGISTER, Entry
 from modwatch.common.errors import AuditError
 from modwatch.data.lake.files import Folder
-from modwatch.statistics.audit.plan import AuditPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +30,6 @@ class AuditStore:
     def names(self) -> list[str]:
         """Return the names of all audits."""
         return [name for name in self._folder.names() if "." not in name]
-
-    def register(self) -> list[Entry]:
-        """Return the steps of all audits; AuditError if the register was changed."""
-        return register.read(self._folder.read(REGISTER))
 
     def place(self, audit: str) -> str:
         """Return path or URL of an audit's folder."""
@@ -94,7 +88,7 @@ class AuditStore:
         note: str = "",
         facts: Mapping[str, str] | None = None,
     ) -> Event:
-        """Write the files of a step, its event, and the entry of the register; return the event.
+        """Write the files of a step and its event; return the event.
 
         The last step may be recorded again with the same files and changes nothing, so that a task
         that was killed in the middle can run again. Raises AuditError when the step is out of
@@ -106,7 +100,6 @@ class AuditStore:
             if chain and chain[-1].action == action:
                 digests = {name: evidence.file_digest(file) for name, file in content.items()}
                 if dict(chain[-1].files) == digests:
-                    self.enter(chain)
                     return chain[-1]
                 raise AuditError(
                     f"audit {audit!r} was already {action.replace('_', ' ')} with other contents; "
@@ -127,18 +120,7 @@ class AuditStore:
             written |= {files.CHAIN: evidence.written(made).encode()}  # last: it seals the others
             for name, file in (dict(content) | written).items():
                 self._folder.write(f"{audit}/{name}", file)
-            self.enter(made)
             return event
-
-    def enter(self, chain: Sequence[Event]) -> None:
-        """Enter the steps of a chain that the register lacks, as after an interruption."""
-        with self.lock(REGISTER):  # which is no name of an audit
-            entries = self.register()
-            if {event.digest for event in chain} <= {entry.step for entry in entries}:
-                return
-            plan = AuditPlan.from_json(self.file(chain[0].audit, files.PLAN).decode())
-            made = register.continued(entries, chain, plan.first, plan.last)
-            self._folder.write(REGISTER, register.written(made))
 
     def witness(self, audit: str, name: str, content: bytes) -> None:
         """Write a signature or timestamp of a chain."""

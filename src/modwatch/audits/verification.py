@@ -11,7 +11,7 @@ from modwatch.audits import files, register, sources
 from modwatch.audits.consistency import day_problems, plan_problems
 from modwatch.audits.dsa.from_audit import Measures
 from modwatch.audits.dsa_files import period_measures
-from modwatch.audits.evidence import all_of, moment
+from modwatch.audits.evidence import Event, all_of, moment
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.publication import Level, Publication, level_of_files
 from modwatch.audits.register import Entry
@@ -165,13 +165,13 @@ def _others(store: AuditStore, database: Engine) -> Level:
     """Return what the register shows of an audit that has no folder."""
 
     def problems() -> Iterator[str]:
-        entries = store.register()
-        yield from register.erased(database, entries, "")
+        entries = register.read(database)
+        yield from _missing(store, entries, "")
         yield from register.removed(entries, store.names())
 
     return Level(
         name="register",
-        shows="register and database have the same audits, and each has its folder",
+        shows="the database has every step of the audits, and each has its folder",
         problems=_found(problems),
     )
 
@@ -180,10 +180,10 @@ def _register(store: AuditStore, database: Engine, folder: AuditFolder) -> Level
     plan, chain = folder.plan, folder.chain
 
     def problems() -> Iterator[str]:
-        entries = store.register()
-        yield from register.register_problems(entries, chain, plan)
-        yield from register.witness_problems(database, chain, plan)
-        yield from register.erased(database, entries, plan.audit)
+        entries = register.read(database)
+        yield from register.step_problems(entries, chain, plan)
+        yield from register.approval_problems(database, chain, plan)
+        yield from _missing(store, entries, plan.audit)
         if files.PUBLICATION in folder:
             published = Publication.from_json(folder[files.PUBLICATION])
             yield from _trend(store, published)
@@ -194,8 +194,20 @@ def _register(store: AuditStore, database: Engine, folder: AuditFolder) -> Level
         shows="no step of the audit was changed, cut or taken again since, the seed is the one "
         "that was fixed when the plan was approved, and other audits of the period are named below",
         problems=_found(problems),
-        remarks=_found(lambda: register.register_remarks(store.register(), plan, store.names())),
+        remarks=_found(lambda: register.remarks(register.read(database), plan, store.names())),
     )
+
+
+def _missing(store: AuditStore, entries: Sequence[Entry], audit: str) -> Iterator[str]:
+    """Yield the audits besides `audit` with steps that are not in the register."""
+    chains: dict[str, list[Event]] = {}
+    for name in store.names():
+        if name != audit:
+            try:
+                chains[name] = store.chain(name)
+            except AuditError as exc:
+                yield f"the steps of audit {name!r} cannot be compared: {exc}"
+    yield from register.missing(entries, chains)
 
 
 def _trend(store: AuditStore, published: Publication) -> Iterator[str]:
@@ -224,7 +236,7 @@ def _same_days(
     shown = {other.audit: (other.action, other.labels) for other in published.others}
     for name, steps in register.same_days(before, folder.plan).items():
         action, labels = shown.get(name, ("", None))
-        cancelled = steps[-1].action == "cancelled"
+        cancelled = steps[-1].step == "cancelled"
         sealed = store.cancelled_labels(name) if cancelled else None
         if not action or cancelled > (action == "cancelled") or sealed not in (None, labels):
             yield (

@@ -46,7 +46,7 @@ from modwatch.audits.files import (
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.seeds import LOG, NUMBER, seed_of
 from modwatch.common.errors import AuditError, ModwatchError
-from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.labels import (
     AuditLabel,
     Key,
@@ -54,6 +54,7 @@ from modwatch.statistics.audit.labels import (
     final_labels,
     in_order,
     key_of,
+    labels_demanded,
 )
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import Evidence, computed, to_json
@@ -97,7 +98,7 @@ def verify(folder: Mapping[str, bytes]) -> list[str]:
       without a label;
     - tries random numbers in the approval until a result pleases: only the database shows it;
     - changes names and times, or cuts steps off the end of the chain: signatures and timestamps
-      show the former, and the register of audits and the database both. See `modwatch.audits`.
+      show the former, and the register of audits both.
     """
     problems: list[str] = []
     folder = AuditFolder(folder)

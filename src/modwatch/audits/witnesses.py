@@ -1,12 +1,12 @@
-"""Witnesses of the steps of an audit: signers, and a time-stamp authority."""
+"""What signatures and timestamps of the steps of an audit show."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from modwatch.audits import files
@@ -14,8 +14,8 @@ from modwatch.audits.evidence import Event, moment, written
 from modwatch.audits.folder import AuditFolder
 from modwatch.audits.publication import Level
 from modwatch.common.errors import AuditError, TimestampError
-from modwatch.common.ledger import timestamps
-from modwatch.common.ledger.signatures import Signers, read_signers, signed_by
+from modwatch.common.ledger.signatures import Signers, read_signers
+from modwatch.common.ledger.timestamps import Authority, read_roots
 from modwatch.common.text import folded
 
 #: The steps that are signed and timestamped.
@@ -36,112 +36,113 @@ class Witnesses:
 
     #: None: no one has a key.
     signers: Signers | None = None
-    #: Root certificates of the authorities that are trusted.
-    roots: Sequence[x509.Certificate] = ()
-    #: URL of the authority that is asked for timestamps; it may contain a token.
-    authority: str = field(default="", repr=False)
-    #: Whether each step must be signed, or timestamped, for which there are `signers`, or `roots`.
+    authority: Authority | None = None
+    #: Whether each step must be signed, or timestamped, for which there are `signers`, or an
+    #: `authority`.
     required: bool = False
 
     def stamp(self, content: bytes) -> bytes | None:
-        """Return the timestamp of `content`; None without an authority."""
-        return timestamps.stamp(self.authority, content, self.roots) if self.authority else None
+        """Return the timestamp of `content`; None without an authority to ask."""
+        authority = self.authority
+        return authority.stamp(content) if authority and authority.url else None
 
     def refuse_key(self, actor: str, key: Ed25519PrivateKey) -> None:
         """Raise AuditError unless `key` is the one that is registered for `actor`."""
         known = (self.signers or {}).get(folded(actor))
         if known is None:
-            raise AuditError(
-                f"{actor!r} has no key in the file of MODWATCH_AUDIT_SIGNERS; add the public key"
-            )
+            raise AuditError(f"{actor!r} has no key in signers.toml; add the public key")
         if known != key.public_key():
-            raise AuditError(f"this is not the key of {actor!r} in the file of signers")
+            raise AuditError(f"this is not the key of {actor!r} in signers.toml")
 
     def levels(self, folder: Mapping[str, bytes]) -> list[Level]:
         """Return what signatures and timestamps in valid files show."""
+        return [
+            self._level(
+                folder,
+                name="signatures",
+                shows="who approved the plan and signed the result held the registered keys, and "
+                "what they signed is unchanged",
+                file=files.signature_file,
+                missing="is not signed: anyone who can write the files can have put the name",
+                unknown="is signed, and there is no file of signers to verify it with",
+                find=None if self.signers is None else partial(_signature_problems, self.signers),
+            ),
+            self._level(
+                folder,
+                name="timestamps",
+                shows="plan and result existed when the chain says, by the clock of an authority",
+                file=files.timestamp_file,
+                missing="has no timestamp: its time is only that of the own clock",
+                unknown="has a timestamp, and no root certificates to verify it with",
+                find=None
+                if self.authority is None
+                else partial(_timestamp_problems, self.authority),
+            ),
+        ]
+
+    def _level(
+        self,
+        folder: Mapping[str, bytes],
+        *,
+        name: str,
+        shows: str,
+        file: Callable[[int], str],
+        missing: str,
+        unknown: str,
+        find: Callable[[Event, bytes, bytes], Iterator[str]] | None,
+    ) -> Level:
+        """Return what the witnesses in one kind of `file` show.
+
+        `find` yields what is wrong with that of a step, whose text it gets as well; None where
+        there is nothing to verify it with.
+        """
+        problems: list[str] = []
+        remarks: list[str] = []
         chain = AuditFolder(folder).chain
-        return [self._signatures(chain, folder), self._timestamps(chain, folder)]
-
-    def _signatures(self, chain: Sequence[Event], folder: Mapping[str, bytes]) -> Level:
-        problems: list[str] = []
-        remarks: list[str] = []
-        unsigned = problems if self.required and self.signers is not None else remarks
-        for event in _witnessed(chain):
+        for event in chain:
+            if event.action not in WITNESSED:
+                continue
             step = f"the step {event.action.replace('_', ' ')} by {event.actor!r}"
-            signature = folder.get(files.signature_file(event.position))
-            key = (self.signers or {}).get(folded(event.actor))
-            if signature is None:
-                unsigned.append(
-                    f"{step} is not signed: anyone who can write the files can have put the name"
-                )
-            elif self.signers is None:
-                remarks.append(
-                    f"{step} is signed, and there is no file of signers to verify it with"
-                )
-            elif key is None:
-                problems.append(f"{step} is signed, and the file of signers does not have the name")
-            elif not signed_by(signature, _content(chain, event), key):
-                problems.append(
-                    f"{step} has a signature that is not valid: names, times, plan, labels or "
-                    "result were changed since, or someone else signed"
-                )
-        return Level(
-            name="signatures",
-            shows="who approved the plan and signed the result held the registered keys, and what "
-            "they signed is unchanged",
-            problems=problems,
-            remarks=remarks,
-        )
-
-    def _timestamps(self, chain: Sequence[Event], folder: Mapping[str, bytes]) -> Level:
-        problems: list[str] = []
-        remarks: list[str] = []
-        for event in _witnessed(chain):
-            step = f"the step {event.action.replace('_', ' ')}"
-            answer = folder.get(files.timestamp_file(event.position))
-            if answer is None:
-                sentence = f"{step} has no timestamp: its time is only that of the own clock"
-                (problems if self.required and self.roots else remarks).append(sentence)
-            elif not self.roots:
-                remarks.append(
-                    f"{step} has a timestamp, and no root certificates to verify it with"
-                )
+            witness = folder.get(file(event.position))
+            if witness is None:
+                (problems if self.required and find else remarks).append(f"{step} {missing}")
+            elif find is None:
+                remarks.append(f"{step} {unknown}")
             else:
-                problems += self._stamped(chain, event, answer)
-        return Level(
-            name="timestamps",
-            shows="plan and result existed when the chain says, by the clock of an authority",
-            problems=problems,
-            remarks=remarks,
+                text = written(chain[: event.position]).encode()
+                problems += [f"{step} {problem}" for problem in find(event, witness, text)]
+        return Level(name=name, shows=shows, problems=problems, remarks=remarks)
+
+
+def _signature_problems(
+    signers: Signers, event: Event, signature: bytes, text: bytes
+) -> Iterator[str]:
+    key = signers.get(folded(event.actor))
+    if key is None:
+        yield "is signed, and the file of signers does not have the name"
+        return
+    try:
+        key.verify(signature, text)
+    except InvalidSignature:
+        yield (
+            "has a signature that is not valid: names, times, plan, labels or result were changed "
+            "since, or someone else signed"
         )
 
-    def _stamped(self, chain: Sequence[Event], event: Event, answer: bytes) -> Iterator[str]:
-        step = f"the step {event.action.replace('_', ' ')}"
-        try:
-            seen = timestamps.verify(answer, _content(chain, event), self.roots)
-        except TimestampError as exc:
-            yield f"{step}: {exc}. What it covers was changed, or the authority is not trusted"
-            return
-        at = moment(event.at)
-        if not at - _CLOCKS <= seen <= at + _LATEST:
-            yield (
-                f"{step} says {at:%Y-%m-%d %H:%M} UTC, and the authority saw it at "
-                f"{seen:%Y-%m-%d %H:%M} UTC: it was written anew, or the clock was wrong"
-            )
+
+def _timestamp_problems(
+    authority: Authority, event: Event, answer: bytes, text: bytes
+) -> Iterator[str]:
+    try:
+        authority.verify(answer, text, moment(event.at), before=_CLOCKS, after=_LATEST)
+    except TimestampError as exc:
+        yield f"has no valid timestamp: {exc}"
 
 
-def read_witnesses(signers: Path | None, roots: Path | None, **more: Any) -> Witnesses:
-    """Return who vouches for audits, by the files of their keys and of an authority's roots."""
+def read_witnesses(signers: Path | None, roots: Path | None) -> Witnesses:
+    """Return who must vouch for an audit, by files of their keys and of roots of an authority."""
     return Witnesses(
         signers=read_signers(signers) if signers else None,
-        roots=timestamps.read_roots(roots) if roots else (),
-        **more,
+        authority=Authority(roots=read_roots(roots)) if roots else None,
+        required=True,
     )
-
-
-def _witnessed(chain: Sequence[Event]) -> list[Event]:
-    return [event for event in chain if event.action in WITNESSED]
-
-
-def _content(chain: Sequence[Event], event: Event) -> bytes:
-    return written(chain[: event.position]).encode()

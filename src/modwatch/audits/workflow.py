@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 from modwatch.audits import evidence, files, register, sources, verification
 from modwatch.audits.consistency import outcome_problems
 from modwatch.audits.descriptions import describe_days
+from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.audits.dsa.from_audit import Measures
-from modwatch.audits.dsa.statement import refuse_unusable
 from modwatch.audits.dsa_files import period_measures
 from modwatch.audits.evidence import Event
 from modwatch.audits.folder import AuditFolder
@@ -28,6 +28,7 @@ from modwatch.audits.request import AuditRequest
 from modwatch.audits.review_items import (
     AuditProgress,
     Labelling,
+    audit_labels,
     audit_progress,
     enqueue_audit,
     moderated_before,
@@ -44,7 +45,7 @@ from modwatch.common.text import folded
 from modwatch.data.lake.day_scores import DEMONSTRATION
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
-from modwatch.review.log.witnesses import Authority, Newest, newest
+from modwatch.review.log.witnesses import Newest, newest
 from modwatch.review.queue.lanes import Lanes
 from modwatch.statistics.audit.draw import draw
 from modwatch.statistics.audit.labels import AuditLabel, conflicts, labelled, refuse_conflicts
@@ -68,11 +69,10 @@ class Audit:
     database: Engine
     #: How the queue serves each reason.
     lanes: Lanes
-    #: Who may witness its steps, in addition to its own files, register and database.
+    #: Who may witness its steps, in addition to its own files and the register.
     witnesses: Witnesses
-    #: Where witnesses of the decision log are kept, and the authority that stamps them.
+    #: Where witnesses of the decision log are kept.
     place: Folder | None
-    authority: Authority | None
 
     @cached_property
     def chain(self) -> list[Event]:
@@ -124,7 +124,8 @@ class Audit:
                 raise AuditError(
                     f"audit {self.name!r} was planned by another request; choose another name"
                 )
-            self._enter(chain)  # the process may have been killed before
+            # The process may have been killed before.
+            register.enter(self.database, chain, self.plan)
             return self.plan
         days, flagged, unflagged = sources.survey(self.lake, request.days)
         if not flagged.comments + unflagged.comments:
@@ -214,7 +215,7 @@ class Audit:
 
     def conflicting_labels(self) -> list[AuditLabel]:
         """Return the labels by people who decided the comment as moderators; they block sealing."""
-        labels = sources.current_labels(self.database, self.name)
+        labels = audit_labels(self.database, self.name)
         return conflicts(labels, moderated_before(self.database, self.name))
 
     def seal(
@@ -346,25 +347,29 @@ class Audit:
     def cancel(self, *, actor: str, note: str = "") -> None:
         """Cancel the audit and withdraw its items; its evidence stays, with how many labels."""
         with withdrawing(self.database, self.name):  # so that no label comes in meanwhile
-            facts = {evidence.LABELS: str(len(sources.current_labels(self.database, self.name)))}
+            facts = {evidence.LABELS: str(len(audit_labels(self.database, self.name)))}
             self._record("cancelled", actor=actor, note=note, facts=facts)
 
     def verify(self) -> list[str]:
         """Return what is wrong with the evidence; see `verification.levels_of`."""
         return [problem for level in self.levels() for problem in level.problems]
 
-    def levels(self, witness: Newest | None = None) -> list[Level]:
+    def levels(
+        self, witness: Newest | None = None, witnesses: Witnesses | None = None
+    ) -> list[Level]:
         """Return what each level of verification shows; see `verification.levels_of`.
 
-        `witness` is that of the decision log, by default the newest one that is kept.
+        `witness` is that of the decision log, by default the newest one that is kept, and
+        `witnesses` must vouch for the steps, in place of those of the audit, which may.
         """
-        witness = witness or newest(self.place, self.authority)
+        witness = witness or newest(self.place, self.witnesses.authority)
         return verification.levels_of(
-            self.name, self.store, self.lake, self.database, self.witnesses, witness
+            self.name, self.store, self.lake, self.database, witnesses or self.witnesses, witness
         )
 
     def _active_chain(self) -> list[Event]:
-        self._enter(self.chain)  # the process may have been killed before
+        # The process may have been killed before.
+        register.enter(self.database, self.chain, self.plan)
         if self.chain[-1].action == "cancelled":
             withdraw_audit(self.database, self.name)  # the process may have been killed before
             raise AuditCancelledError(
@@ -389,7 +394,7 @@ class Audit:
         _refuse_incomplete(self.name, progress, len(drawn), stop=stop, note=note)
         why = f"{note} ({progress.open})" if progress.left else note
         with withdrawing(self.database, self.name) if stop else nullcontext():
-            labels = sources.current_labels(self.database, self.name)
+            labels = audit_labels(self.database, self.name)
             refuse_conflicts(labels, moderated_before(self.database, self.name))
             _refuse_labels_of_approver(self.plan, self.chain, labels)
             content = {files.labels_file(stage): files.write_labels(labels)}
@@ -426,11 +431,6 @@ class Audit:
         seed = made_seed(self.plan, approved.facts, public_value)
         return seed, {PUBLIC_VALUE: public_value} if public_value else {}
 
-    def _enter(self, chain: list[Event]) -> None:
-        """Enter the steps of the audit into the register and the database, each once."""
-        self.store.enter(chain)
-        register.witness(self.database, chain, self.plan)
-
     def _record(
         self,
         action: str,
@@ -443,7 +443,7 @@ class Audit:
         self.store.record(self.name, action, actor=actor, content=content, note=note, facts=facts)
         for read in ("chain", "folder"):
             vars(self).pop(read, None)
-        register.witness(self.database, self.chain, self.plan)
+        register.enter(self.database, self.chain, self.plan)
         try:
             self.stamp()
         except TimestampError as exc:  # a step must not wait for others; `stamp` tries again
@@ -451,15 +451,15 @@ class Audit:
 
     def _of_same_days(self) -> Iterator[OtherAudit]:
         """Yield the other audits of days of the period."""
-        for name, steps in register.same_days(self.store.register(), self.plan).items():
+        for name, steps in register.same_days(register.read(self.database), self.plan).items():
             labels = self.store.cancelled_labels(name)
             if labels is None:
-                labels = len(sources.current_labels(self.database, name))
+                labels = len(audit_labels(self.database, name))
             yield OtherAudit(
                 audit=name,
                 first=steps[0].first,
                 last=steps[0].last,
-                action=steps[-1].action,
+                action=steps[-1].step,
                 at=steps[-1].at,
                 labels=labels,
             )

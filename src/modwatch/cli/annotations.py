@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from modwatch.cli.arguments import PATH, Group, Several, Variadic, columns, no_votes, options
+from modwatch.cli.arguments import PATH, Group, Several, Variadic, columns, options, vocabulary
 
 
 @click.group(cls=Group)
@@ -35,7 +35,7 @@ def annotations() -> None:
     votes=(str, "Columns of one annotator each, A,B,…, of a file with one row per item."),
     columns=(str, "Names of the columns, A,B,…, of a file without a first line of names."),
 )
-@no_votes
+@vocabulary
 @click.option("--encoding", default="utf-8", help="Encoding of a text file.")
 @click.option(
     "--minimum", type=click.IntRange(1), default=5, help="Annotators of a group that is shown."
@@ -51,8 +51,7 @@ def report(
     votes: str | None,
     columns: str | None,
     column: dict[str, str],
-    abstain: tuple[str, ...],
-    missing: tuple[str, ...],
+    value: tuple[str, ...],
     encoding: str,
     minimum: int,
     output: Path,
@@ -72,7 +71,7 @@ def report(
         "toxic_from": toxic_from,
         "votes": _names(votes),
         "header": _names(columns),
-        "vocabulary": Vocabulary.of((), abstain, missing),
+        "vocabulary": Vocabulary.of(value),
         "encoding": encoding,
     }
     table, found = report_of_file(

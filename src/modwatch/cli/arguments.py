@@ -89,24 +89,23 @@ def options(**table: tuple[Any, str]) -> Callable[[_Command], _Command]:
     return decorate
 
 
-def no_votes(command: _Command) -> _Command:
-    """Add the options for words that are no vote."""
-    for option, text in (
-        ("--missing", "Word for no value, besides NA, null and blanks; may be repeated."),
-        ("--abstain", "Word of people who did not judge; may be repeated."),
-    ):
-        command = click.option(option, cls=Several, metavar="WORD", help=text)(command)
-    return command
+#: The option for what decides a training besides its data and seed: the recipe.
+RECIPE = click.option(
+    "--recipe",
+    type=PATH,
+    help="TOML file of hyperparameters, such as encoder and method; default: the offline model.",
+)
 
 
 def vocabulary(command: _Command) -> _Command:
-    """Add the options for the words of labels, as `data.sources.values.Vocabulary` takes them."""
+    """Add the option for the words of labels, as `data.sources.values.Vocabulary` takes them."""
     return click.option(
         "--value",
         cls=Several,
         metavar="WORD=MEANING",
-        help="Meaning of a label that is a word, toxic or other; may be repeated.",
-    )(no_votes(command))
+        help="Meaning of a label that is a word: toxic, other, abstain of people who did not "
+        "judge, or missing; may be repeated.",
+    )(command)
 
 
 def columns(*names: str) -> Callable[[_Command], _Command]:

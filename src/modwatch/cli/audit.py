@@ -252,7 +252,7 @@ def key(name: str, file: Path, passphrase: bool) -> None:
     from modwatch.common.ledger.signatures import make_key
 
     public = make_key(file, _ask(passphrase))
-    print(f"The private key is in {file}: keep it secret. For MODWATCH_AUDIT_SIGNERS:")
+    print(f"The private key is in {file}: keep it secret. For signers.toml:")
     print(f"{json.dumps(name)} = {json.dumps(public)}")
 
 
@@ -301,7 +301,7 @@ def _levels_of_files(path: Path, signers: Path | None, roots: Path | None) -> li
         return [first]
     from modwatch.audits.witnesses import read_witnesses  # cryptography is no part of the base
 
-    return [first, *read_witnesses(signers, roots, required=True).levels(folder)]
+    return [first, *read_witnesses(signers, roots).levels(folder)]
 
 
 def _levels(
@@ -311,10 +311,10 @@ def _levels(
     from modwatch.review.log.witnesses import Newest
 
     with open_resources() as resources:
-        audit = resources.audit(name)
-        if signers or roots:
-            audit.witnesses = read_witnesses(signers, roots, required=True)
-        return audit.levels(Newest(text=witness.read()) if witness else None)
+        return resources.audit(name).levels(
+            Newest(text=witness.read()) if witness else None,
+            read_witnesses(signers, roots) if signers or roots else None,
+        )
 
 
 def _folder(path: Path) -> "AuditFolder":

@@ -3,11 +3,13 @@
 import logging
 import os
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from modwatch.cli.arguments import (
+    RECIPE,
     Group,
     Several,
     Variadic,
@@ -24,24 +26,6 @@ from modwatch.common.installed import plugins
 if TYPE_CHECKING:
     from modwatch.installation.resources import Resources
 
-#: Options of `train` that are fields of `models.recipe.Recipe`, with their types.
-RECIPE: dict[str, tuple[Any, str]] = {
-    "encoder": (str, "Folder or hub name of a pre-trained encoder; default: the offline model."),
-    "method": (str, "deterministic, mc_dropout, ensemble, sngp (default) or sngp_ensemble."),
-    "members": (int, "Networks of an ensemble."),
-    "loss": (str, "cross_entropy (default) or focal."),
-    "negatives_per_positive": (float, "Maximum number of other comments per toxic one."),
-    "encoder_dropout": (float, "Dropout within the encoder in training; default: its own."),
-    "epochs": (int, "Passes over the training comments."),
-    "batch_size": (int, "Maximum number of comments in a batch."),
-    "learning_rate": (float, "Highest learning rate."),
-    "warm_up": (float, "Share of the steps in which it increases; default: 0.06."),
-    "evaluations": (int, "Times an epoch that held-out comments are scored; default: 4."),
-    "max_characters": (int, "Leave out longer comments."),
-    "held_out": (float, "Share held out for calibration; default: 0.1."),
-    "expected_prevalence": (number_between(0, 1), "Share of toxic comments in the stream."),
-}
-
 #: Options of --replicas: the fields of `installation.ray_app.RayOptions`, and two more.
 _RAY: dict[str, tuple[type, str]] = {
     "max_replicas": (int, "Replicas under load; default: as --replicas."),
@@ -51,11 +35,6 @@ _RAY: dict[str, tuple[type, str]] = {
     "metrics_port": (int, "Port of Ray's metrics, on loopback; default: 8096."),
     "address": (str, "A Ray cluster; default: RAY_ADDRESS, or start Ray here."),
 }
-
-
-def given_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 @click.command(cls=Variadic)
@@ -80,7 +59,7 @@ def given_options(options: dict[str, Any]) -> dict[str, Any]:
     encoding=(str, "Encoding of text files, such as cp1252; default: UTF-8."),
     report_only=(bool, "Print the data report and do not train."),
 )
-@options(**RECIPE)
+@RECIPE
 @click.option("--seed", type=int, default=0)
 @click.option(
     "--alias",
@@ -97,6 +76,7 @@ def train(
     seed: int,
     alias: str,
     report_only: bool,
+    recipe: Path | None,
     **form: Any,
 ) -> None:
     """Train a model and make it the champion.
@@ -105,16 +85,15 @@ def train(
     of votes. Rows with the same id are votes on one comment. Languages are for the data report.
     """
     from modwatch.models.progress import TrainingProgress
-    from modwatch.models.recipe import Recipe, offline_recipe
+    from modwatch.models.recipe import read_recipe
     from modwatch.pipeline import model
 
-    given = given_options({name: form.pop(name) for name in RECIPE})
+    made = read_recipe(recipe)
     with TrainingProgress(partial(print, flush=True)) as progress:
         with progress.phase("reading"):
             names = {"text": "text", "label": "label", "id": None, "language": None} | column
             form |= {f"{name}_column": of for name, of in names.items()}
             corpus = model.corpus(resources, {"data": data, **form})
-        recipe = (Recipe if "encoder" in given else offline_recipe)(**given)
         with progress.phase("data report"):
             report = model.report(resources, corpus)
         progress.say("\n".join(report.lines()))
@@ -123,7 +102,7 @@ def train(
         version = model.train(
             resources,
             corpus,
-            recipe=recipe,
+            recipe=made,
             seed=seed,
             report=report,
             progress=progress,
@@ -137,7 +116,7 @@ def _announce(resources: "Resources", version: str, alias: str) -> None:
 
     if alias != "none":
         model.set_alias(resources, version, alias)
-    name = resources.settings.model_name
+    name = resources.registry.name
     print(f"version {version} of {name}" + f" is the {alias}" * (alias != "none"))
 
 
@@ -163,24 +142,14 @@ def register(resources: "Resources", *, model: str, alias: str, **stated: Any) -
 
 
 @model.command()
-@with_resources
-def rollback(resources: "Resources") -> None:
-    """Make the previous champion the champion again."""
-    from modwatch.pipeline import model
-
-    print(f"version {model.roll_back(resources)} is the champion again")
-
-
-@model.command()
 @click.argument("version")
 @click.option("--alias", type=click.Choice(["champion", "challenger"]), default="champion")
 @with_resources
 def promote(resources: "Resources", *, version: str, alias: str) -> None:
-    """Set the alias of a version."""
+    """Set the alias of a version, or of `previous`: the champion before this one."""
     from modwatch.pipeline import model
 
-    model.set_alias(resources, version, alias)
-    print(f"version {version} is the {alias}")
+    print(f"version {model.set_alias(resources, version, alias)} is the {alias}")
 
 
 @click.command()
@@ -209,7 +178,7 @@ def serve(
             "scoring tasks"
         )
     logging.getLogger("modwatch").setLevel(logging.INFO)
-    given = given_options(ray)
+    given = {name: value for name, value in ray.items() if value is not None}
     if replicas is not None:
         _serve_replicas(resources, host, port, {"replicas": replicas, **given})
         return

@@ -150,7 +150,7 @@ def add(
     file: Path | None,
     item: tuple[int, ...],
     encoding: str,
-    **words: tuple[str, ...],
+    value: tuple[str, ...],
 ) -> None:
     """Add the comments of a file, or of decided items, all or none."""
     from modwatch.data.sources.delimited import TextFormat
@@ -162,7 +162,7 @@ def add(
     if file is None:
         print(f"{len(gold_from_decisions(resources.database, item))} new gold comments")
         return
-    form, known = TextFormat(encoding=encoding), Vocabulary.of(**words)
+    form, known = TextFormat(encoding=encoding), Vocabulary.of(value)
     own = resources.settings.columns
     new, account = add_gold_file(resources.database, file, form, known, own)
     counted = ", ".join(f"{name} {number}" for name, number, _ in account.rows())

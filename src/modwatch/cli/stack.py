@@ -8,6 +8,7 @@ import sys
 import time
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +54,6 @@ _FRESH = datetime.timedelta(days=1)
 @click.option("--yes", "-y", is_flag=True, help="Take every default without asking.")
 @options(
     table=(str, "Table of a database; default: its only one, or ask."),
-    date_order=(
-        click.Choice(["day", "month", "year"]),
-        "What comes first in dates such as 01/02/2026, where the times leave it open.",
-    ),
     delimiter=(str, "Character between the fields of text files, or tab; default: as they show."),
     encoding=(str, "Encoding of text files; default: UTF-8, or UTF-16 where a file shows it."),
     quoting=(
@@ -155,7 +152,7 @@ def _needs_model(settings: Settings) -> bool:
     if settings.own_scores or settings.scorer != "local":
         return False
     try:
-        Registry(name=settings.model_name, tracking_uri=settings.mlflow_url).champion_version()
+        Registry(tracking_uri=settings.mlflow_url).champion_version()
     except NoChampionError:
         return True
     return False
@@ -207,26 +204,16 @@ def status() -> int:
 @click.option("--follow", "-f", is_flag=True, help="Wait for more, until Ctrl-C.")
 def logs(part: tuple[str, ...], follow: bool) -> None:
     """Show the last twenty lines of each log of what `modwatch up` runs."""
-    from modwatch.installation.stack import commands
-
     folder = _folder()
     paths = [folder.logs / f"{name}.log" for name in part] or sorted(folder.logs.glob("*.log"))
     if missing := [path.stem for path in paths if not path.exists()]:
         there = ", ".join(sorted(path.stem for path in folder.logs.glob("*.log"))) or "no log"
         raise StackError(f"{missing[0]} has no log in {folder.logs}, which has {there}")
-
-    def show(path: Path, text: str) -> None:
-        if len(paths) > 1 and text:
-            print(f"==> {path.stem} <==")
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-    ends = dict[Path, int]()
-    for path in paths:
-        text, ends[path] = commands.last_lines(path, 20)
-        show(path, text)
-    if follow:
-        commands.follow(ends, show=show)
+    if not paths:
+        raise StackError(f"there is no log in {folder.logs}; `modwatch up` writes some")
+    command = ["tail", "--lines=20", *(["--follow=name"] if follow else []), *map(str, paths)]
+    with suppress(KeyboardInterrupt):
+        subprocess.run(command, check=True)
 
 
 @click.command()

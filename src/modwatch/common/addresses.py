@@ -12,9 +12,8 @@ from typing import Literal
 #: Path of the pages of Modwatch on Airflow's address.
 OPS_PREFIX = "/modwatch-ops"
 
-#: What is shown of a day: its newest run in Airflow, its run in MLflow, its validation page, its
-#: comments and scores next to those of the days before.
-DayPage = Literal["airflow", "mlflow", "validation", "distributions"]
+#: What is shown of a day: its newest run in Airflow, its run in MLflow, its validation page.
+DayPage = Literal["airflow", "mlflow", "validation"]
 
 
 @dataclass(frozen=True, kw_only=True)

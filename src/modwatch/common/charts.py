@@ -1,4 +1,4 @@
-"""What all charts are made with: colours, scales, axes, intervals, day labels.
+"""What all charts are made with: colours, scales, axes, intervals.
 
 Colours are those of Okabe and Ito (2008), which are safe for colour-blind readers; the style sheet
 of pages has the same. Functions import matplotlib, which takes a second, and which drawings in SVG
@@ -10,7 +10,6 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +31,6 @@ DEPLOYED = (0, (1, 2))
 
 # Strategies are offset, so that their intervals do not overlap.
 ASIDE = {"uncertainty": 0.95, "toxicity": 1.05}
-
-_DAY_LABELS = 8
-# A single day does not fill the whole width.
-_FEWEST_DAYS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,22 +89,6 @@ def note(axes: "Axes", text: str) -> None:
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_color(GRID)
-
-
-def counted(days: Sequence[date]) -> str:
-    """Return the number of days as text.
-
-    >>> counted([date(2026, 1, 5)])
-    '1 day'
-    """
-    return f"{len(days)} day{'s' * (len(days) != 1)}"
-
-
-def day_axis(axes: "Axes", days: Sequence[date]) -> None:
-    """Label positions 0, 1, … of the x-axis with a few of the days, the last one always."""
-    places = labelled_places(len(days), _DAY_LABELS)
-    axes.set_xticks(places, [f"{days[place]:%d %b}" for place in places])
-    axes.set_xlim(min(-0.6, len(days) - _FEWEST_DAYS - 0.6), len(days) - 0.4)
 
 
 def error_bars(

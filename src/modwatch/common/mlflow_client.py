@@ -276,8 +276,7 @@ def alert_links(
             "Airflow": f"{site.airflow_url}/dags/{dag}/runs",
         }
         if dag == "monitor_collaboration":
-            for page in ("validation", "distributions"):
-                pages[page] = addresses.day_url(site.airflow_url, day, page)
+            pages["validation"] = addresses.day_url(site.airflow_url, day, "validation")
         return pages
 
     return links

@@ -77,7 +77,7 @@ def console_options(resources: "Resources", address: str) -> "ConsoleOptions":
         require_second_factor=settings.require_second_factor,
         show_reasons=settings.show_reasons,
         require_code=settings.require_code,
-        policy=load_policy(settings.policy),
+        policy=load_policy(settings.file("policy.toml")),
         lanes=resources.lanes,
         witness_folder=resources.witness_folder,
         authority=resources.authority,
@@ -149,5 +149,7 @@ def deliverer(resources: "Resources") -> "Deliverer":
             url=settings.decision_webhook_url.get_secret_value(),
             secret=settings.decision_webhook_secret.get_secret_value(),
         )
-    category = {node.code: node.dsa_category for node in load_policy(settings.policy).nodes}
+    category = {
+        node.code: node.dsa_category for node in load_policy(settings.file("policy.toml")).nodes
+    }
     return Deliverer(engine=resources.database, channels=channels, category_of=category.get)

@@ -55,7 +55,7 @@ from modwatch.installation.stack.installation import is_free
 from modwatch.installation.trial import try_source
 from modwatch.settings import EMBEDDED, Settings
 from modwatch.settings.fields import variables
-from modwatch.settings.file import DEFAULT, VARIABLE, Entry, render, write
+from modwatch.settings.file import DEFAULT, VARIABLE, render, write
 from modwatch.settings.sources import AnySource
 
 #: What a column is of a comment, and the options that answer for it.
@@ -91,8 +91,6 @@ class InitOptions:
     table: str | None
     #: `NAME=COLUMN`.
     column: Sequence[str]
-    #: What comes first in a date: day, month or year.
-    date_order: str | None
     timezone: str | None
     #: Format of strptime of the times.
     time_format: str | None
@@ -107,8 +105,6 @@ class InitOptions:
     votes: str | None
     #: Meanings of words, as `Vocabulary.of` takes them.
     value: Sequence[str]
-    abstain: Sequence[str]
-    missing: Sequence[str]
     #: Texts that stand for a deleted comment; `none`: there is none.
     deleted_text: Sequence[str]
     #: Who took the decisions that do not say.
@@ -235,8 +231,10 @@ def write_settings(options: InitOptions) -> tuple[list[datetime.date], str]:
     require_possible(chosen, min(days))
     print(f"\n{try_source(opened, chosen)}")
     of_source = "" if "://" in given else f", of `modwatch init {given}`"
-    entries = _entries(source, min(days))
-    write(options.output, render(f"Settings of Modwatch{of_source}.", entries))
+    known = [variable for variable in variables() if variable.source in (None, source["KIND"])]
+    comments = {variable.name: str(variable.info.description) for variable in known}
+    text = render(f"Settings of Modwatch{of_source}.", _values(source, min(days)), comments)
+    write(options.output, text)
     print(f"\n{options.output} is written; {len(days)} days were found, the last is {max(days)}.")
     making = "" if reading.has_scores else _making(options, dialogue)
     if options.day or not isinstance(data, FileData):
@@ -255,8 +253,7 @@ def _making(options: InitOptions, dialogue: Dialogue) -> str:
         return "train --data synthetic"
     if not Path(model).is_file():
         return shlex.join(["model", "register", model])
-    words = {name: getattr(options, name) for name in ("value", "abstain", "missing")}
-    given = [part for name, told in words.items() for word in told for part in (f"--{name}", word)]
+    given = [part for word in options.value for part in ("--value", word)]
     return shlex.join(["train", "--data", model, *given])
 
 
@@ -317,7 +314,7 @@ def _reading(
     given = _given_columns(options.column, choices)
     if "text" not in given:
         require_comments(sample.names)
-    vocabulary = Vocabulary.of(options.value, options.abstain, options.missing)
+    vocabulary = Vocabulary.of(options.value)
     chosen = _with_defaults(propose(usable, rows, vocabulary) | given, FILLABLE, choices)
     generated = {"comment_id"} if options.generate_ids else set()
     has_day = isinstance(data, FileData) and ("{dt}" in data.path or options.day is not None)
@@ -356,7 +353,7 @@ def _reading(
     times = None
     if name is not None:
         [forms] = [column.formats for column in usable if column.name == name]
-        form = _form(shown[name], forms, options, dialogue)
+        form = _form(shown[name], forms, dialogue)
         zone = None if form.has_zone else _timezone(shown[name], options, dialogue)
         values = (row.get(name) for row in sample.rows)
         one = next((value for value in values if value not in (None, "")), None)
@@ -471,9 +468,7 @@ def _given_columns(given: Sequence[str], choices: Mapping[str, str]) -> dict[str
     return pairs
 
 
-def _form(
-    shown: str, forms: Sequence[TimeFormat], options: InitOptions, dialogue: Dialogue
-) -> TimeFormat:
+def _form(shown: str, forms: Sequence[TimeFormat], dialogue: Dialogue) -> TimeFormat:
     """Return how times are written; the order of day and month is asked for if it is open."""
     if not forms:
         raise SettingsError(
@@ -485,11 +480,8 @@ def _form(
     if len(forms) == 1:
         return forms[0]
     by_first = {_ORDERS[re.findall("%[dmy]", str(form.written))[0]]: form for form in forms}
-    order = options.date_order if options.date_order in by_first else None
-    option = " or ".join(f"--date-order {name}" for name in by_first)
-    return by_first[
-        order or dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)
-    ]
+    option = " or ".join(f"--time-format '{form.written}'" for form in forms)
+    return by_first[dialogue.choose(f"Which comes first in {shown}", [*by_first], None, option)]
 
 
 def _source_settings(
@@ -518,8 +510,6 @@ def _source_settings(
         "COLUMNS": renamed or None,
         "VOTES": reading.votes or None,
         "VALUES": options.value or None,
-        "MISSING": options.missing or None,
-        "ABSTAIN": options.abstain or None,
         "DELETED_TEXTS": reading.deleted or None,
         "OWN_SCORES": reading.has_scores or None,
         "OWN_SCALE": PER_CENT if reading.in_per_cent else None,
@@ -527,7 +517,8 @@ def _source_settings(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _entries(source: Mapping[str, object], first: datetime.date) -> list[Entry]:
+def _values(source: Mapping[str, object], first: datetime.date) -> dict[str, str]:
+    """Return the settings of an installation with this source, by the names of their variables."""
     values = {
         "MODWATCH_HOME": str(Path("modwatch-home").absolute()),
         "MODWATCH_DATABASE_URL": EMBEDDED,
@@ -537,9 +528,7 @@ def _entries(source: Mapping[str, object], first: datetime.date) -> list[Entry]:
     for name, value in source.items():
         written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         values[f"MODWATCH_SOURCE__{name}"] = written
-    known = [variable for variable in variables() if variable.source in (None, source["KIND"])]
-    comments = {variable.name: str(variable.info.description) for variable in known}
-    return [Entry(name=n, value=value, comment=comments[n]) for n, value in values.items()]
+    return values
 
 
 def _other_ports() -> Iterator[tuple[str, str]]:

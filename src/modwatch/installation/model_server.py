@@ -25,7 +25,7 @@ GRACE_SECONDS = 60
 def open_server(resources: Resources, telemetry: Telemetry) -> tuple[ServedModel, FastAPI]:
     """Return the model that `resources` name, not loaded yet, and what serves it."""
     model = ServedModel(
-        resources.settings.model_name,
+        resources.registry.name,
         current=resources.registry.champion_version,
         open_version=resources.local_scorer,
         report=telemetry.batch_scored,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from modwatch.installation.resources import Resources
-    from modwatch.monitoring.ops_page.page import LastAudit, OpsData
+    from modwatch.monitoring.ops_page.page import OpsData
 
 
 class MountedApplication(ABC):
@@ -114,14 +114,13 @@ def ops_data(resources: "Resources") -> "OpsData":
         database=lambda: resources.database,
         channels=lambda: resources.alert_channels,
         rules=lambda: resources.alert_rules,
-        plan=lambda: resources.reference_plan,
         last_audit=lambda: last_audit(resources),
         site=resources.site,
     )
 
 
-def last_audit(resources: "Resources") -> "LastAudit | None":
-    """Return the published audit whose period ended last; None before the first.
+def last_audit(resources: "Resources") -> str | None:
+    """Return the published audit whose period ended last, in a sentence; None before the first.
 
     Raises:
         AuditError: the chain of an audit was changed.
@@ -129,7 +128,6 @@ def last_audit(resources: "Resources") -> "LastAudit | None":
     import json
 
     from modwatch.audits import files
-    from modwatch.monitoring.ops_page.page import LastAudit
 
     store = resources.audit_store
     results = [
@@ -141,12 +139,10 @@ def last_audit(resources: "Resources") -> "LastAudit | None":
         return None
     result = max(results, key=lambda result: str(result["last_day"]))
     figures = {figure["metric"]: figure for figure in result["figures"]}
-    return LastAudit(
-        name=result["audit"],
-        period=f"{result['first_day']} to {result['last_day']}",
-        figures=[
-            "{metric} {value:.3f} ({low:.3f} to {high:.3f})".format(**figures[metric])
-            for metric in ("precision", "recall")
-            if figures[metric]["value"] is not None
-        ],
-    )
+    shown = [
+        "{metric} {value:.3f} ({low:.3f} to {high:.3f})".format(**figures[metric])
+        for metric in ("precision", "recall")
+        if figures[metric]["value"] is not None
+    ]
+    period = f"{result['first_day']} to {result['last_day']}"
+    return f"{result['audit']}, {period}: {'; '.join(shown) or 'insufficient'}"

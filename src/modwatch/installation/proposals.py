@@ -266,7 +266,7 @@ def open_decisions(
         name = shlex.quote(f"{field}={shown[column.name]}")
         yield (
             f"{shown[column.name]}: no meaning is known of {words or 'some words'}; add --value "
-            f"WORD={'|'.join(meanings)} for each, or --abstain WORD where it means none"
+            f"WORD={'|'.join(meanings)} for each, or WORD=abstain where it means none"
             f"{'.' if chosen.get(field) else f', and --column {name}.'}"
         )
     if not chosen.get("decision"):

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from modwatch.common.addresses import Site
 from modwatch.common.errors import NoChampionError, SettingsError
@@ -20,7 +21,7 @@ from modwatch.data.lake.files import Folder
 from modwatch.data.sources.landing import Source
 from modwatch.data.validation.result import CheckStore
 from modwatch.data.validation.rules import Rule, Thresholds
-from modwatch.models.registry import Registry
+from modwatch.models.registry import MODEL_NAME, Registry
 from modwatch.monitoring.incidents.channels import (
     Channel,
     MailChannel,
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from modwatch.audits.store import AuditStore
     from modwatch.audits.witnesses import Witnesses
     from modwatch.audits.workflow import Audit
+    from modwatch.common.ledger.timestamps import Authority
     from modwatch.models.scoring.remote import RemoteScorer
     from modwatch.models.scoring.scorer import Scorer
     from modwatch.monitoring.measurements.references import ReferencePlan
     from modwatch.review.embedded import EmbeddedServer
-    from modwatch.review.log.witnesses import Authority
     from modwatch.review.queue.lanes import Lanes
     from modwatch.statistics.divergence.mentions import Terms
     from modwatch.statistics.drift.profile import Profile
@@ -99,25 +100,26 @@ class Resources:
         root = self.settings.witness_folder
         return None if root is None else Folder(root=root, holds="witnesses")
 
-    @property
+    @cached_property
     def authority(self) -> "Authority | None":
         """The time-stamping authority; None: none. Raises TimestampError for unreadable roots."""
-        from modwatch.common.ledger.timestamps import read_roots
-        from modwatch.review.log.witnesses import Authority
+        from modwatch.common.ledger.timestamps import Authority, read_roots
 
-        url, roots = self.settings.timestamp_url, self.settings.timestamp_roots
-        if url is None or roots is None:
+        url, roots = self.settings.timestamp_url, self.settings.file("timestamps.pem")
+        if roots is None:
             return None
-        return Authority(url=url.get_secret_value(), roots=read_roots(roots))
+        return Authority(url=url.get_secret_value() if url else "", roots=read_roots(roots))
 
     @cached_property
     def witnesses(self) -> "Witnesses":
         """Who vouches for the steps of audits: signers and a time-stamping authority, if set."""
-        from modwatch.audits.witnesses import read_witnesses
+        from modwatch.audits.witnesses import Witnesses
+        from modwatch.common.ledger.signatures import read_signers
 
-        signers, roots = self.settings.audit_signers, self.settings.timestamp_roots
-        url = self.settings.timestamp_url
-        return read_witnesses(signers, roots, authority=url.get_secret_value() if url else "")
+        signers = self.settings.file("signers.toml")
+        return Witnesses(
+            signers=read_signers(signers) if signers else None, authority=self.authority
+        )
 
     def audit(self, name: str) -> "Audit":
         """Return the audit `name`, whether or not it is planned yet."""
@@ -131,7 +133,6 @@ class Resources:
             lanes=self.lanes,
             witnesses=self.witnesses,
             place=self.witness_folder,
-            authority=self.authority,
         )
 
     @cached_property
@@ -139,7 +140,7 @@ class Resources:
         """The words of each identity, for comments whose source names no groups."""
         from modwatch.statistics.divergence.mentions import read_identity_terms
 
-        return read_identity_terms(self.settings.identity_terms)
+        return read_identity_terms(self.settings.file("identities.toml"))
 
     @cached_property
     def source(self) -> Source:
@@ -198,10 +199,7 @@ class Resources:
     @property
     def thresholds(self) -> Thresholds:
         """Bounds of the validation rules."""
-        return Thresholds(
-            max_text_length=self.settings.max_text_length,
-            trailing_days=self.settings.history_days,
-        )
+        return Thresholds(max_text_length=self.settings.max_text_length)
 
     @cached_property
     def expectations(self) -> tuple[Rule, ...]:
@@ -211,7 +209,7 @@ class Resources:
         """
         from modwatch.data.validation.own_expectations import load_expectations
 
-        path = self.settings.expectations
+        path = self.settings.file("expectations.json")
         return load_expectations(path, self.settings.columns) if path else ()
 
     @property
@@ -225,7 +223,7 @@ class Resources:
         """How the queue serves each reason."""
         from modwatch.review.queue.lanes import load_lanes
 
-        return load_lanes(self.settings.queue_rules)
+        return load_lanes(self.settings.file("queues.toml"))
 
     @cached_property
     def sampling_salt(self) -> str:
@@ -243,7 +241,7 @@ class Resources:
     @property
     def registry(self) -> Registry:
         """The versions of the model that scores."""
-        return Registry(name=self.settings.model_name, tracking_uri=self.settings.mlflow_url)
+        return Registry(tracking_uri=self.settings.mlflow_url)
 
     def planned_version(self) -> str:
         """Return the version that scores a day: the champion, or that of the model server.
@@ -252,7 +250,7 @@ class Resources:
         """
         if self.settings.scorer == _LOCAL:
             return self.registry.champion_version()
-        return self._remote_scorer(self.settings.scorer_version).model_version
+        return self._remote_scorer(None).model_version
 
     def scorer(self, version: str) -> "Scorer":
         """Return the scorer of `version`: on a model server, or in this process.
@@ -282,7 +280,6 @@ class Resources:
                 device=settings.device,
                 threads=settings.torch_threads,
                 precision=settings.precision,
-                compiled=settings.torch_compile,
             )
         return self._local_scorers[version]
 
@@ -311,8 +308,6 @@ class Resources:
         return ReferencePlan(
             accepted=accepted_levels(self.alert_rules, accepted),
             rules=self.alert_rules,
-            trailing_days=self.settings.history_days,
-            fixed_days=self.settings.reference_days,
             fixed_first=self.settings.reference_first_day,
             calendar=self.calendar,
         )
@@ -322,18 +317,20 @@ class Resources:
         """The days that are known to be unusual; raises SettingsError when the file is invalid."""
         from modwatch.data.validation.calendar import load_calendar
 
-        return load_calendar(self.settings.calendar)
+        return load_calendar(self.settings.file("calendar.toml"))
 
     def _remote_scorer(self, version: str | None) -> "RemoteScorer":
         from modwatch.models.scoring.remote import RemoteScorer
 
         settings = self.settings
         token = settings.scorer_token
+        server, _, place = settings.scorer.partition("/v2/models/")
+        model, _, stated = map(unquote, place.rstrip("/").partition("/versions/"))
         return self._exit.enter_context(
             RemoteScorer(
-                settings.scorer,
-                model=settings.scorer_model or settings.model_name,
-                model_version=version,
+                server,
+                model=model or MODEL_NAME,
+                model_version=version or stated or None,
                 threshold=settings.scorer_threshold,
                 token=None if token is None else token.get_secret_value(),
             )
@@ -342,12 +339,12 @@ class Resources:
     @cached_property
     def alert_rules(self) -> tuple[AlertRule, ...]:
         """What alerts are raised about; raises SettingsError when a rule is impossible."""
-        return load_rules(self.settings.alert_rules)
+        return load_rules(self.settings.file("alerts.toml"))
 
     @cached_property
     def alert_channels(self) -> tuple[Channel, ...]:
         """Where alerts go: to the webhook, by mail, to services of Apprise, or nowhere."""
-        path = self.settings.alert_rules
+        path = self.settings.file("alerts.toml")
         return routed(open_channels(self.settings), load_routes(path), self.alert_rules)
 
     @cached_property
@@ -380,20 +377,19 @@ def open_resources(settings: Settings | None = None) -> Iterator[Resources]:
 
 def open_channels(settings: Settings) -> tuple[Channel, ...]:
     """Return the channels of alerts that the settings name."""
-    retry = Retry(timeout=settings.alert_timeout)
+    retry = Retry()
     channels: list[Channel] = []
     if settings.alert_webhook_url:
         url = settings.alert_webhook_url.get_secret_value()
         secret = settings.alert_webhook_secret.get_secret_value()
         channels.append(WebhookChannel(url=url, secret=secret, retry=retry))
     if settings.alert_smtp_url:
-        mail = MailChannel(
-            server=SmtpServer.from_url(settings.alert_smtp_url.get_secret_value()),
-            sender=settings.alert_mail_from,
-            recipients=settings.alert_mail_to,
-            retry=retry,
+        smtp = settings.alert_smtp_url.get_secret_value()
+        server, query = SmtpServer.from_url(smtp), parse_qs(urlsplit(smtp).query)
+        (sender,), recipients = query["from"], tuple(query["to"])
+        channels.append(
+            MailChannel(server=server, sender=sender, recipients=recipients, retry=retry)
         )
-        channels.append(mail)
     if urls := [url.get_secret_value() for url in settings.alert_channels]:
         try:
             from modwatch.monitoring.incidents.apprise_channel import AppriseChannel

@@ -27,13 +27,13 @@ _OPTIONS = {
     "unreadable_timestamp": "--column created_at=COLUMN or --time-format",
     "blank_text": "--column text=COLUMN where another column has the text; a deleted one has none",
     "malformed_language": "--column language=COLUMN",
-    "unreadable_label": "--value WORD=toxic and --value WORD=other for each word, --abstain, "
-    "--missing, --column label=COLUMN, --column label=none or --votes",
+    "unreadable_label": "--value WORD=toxic and --value WORD=other for each word, "
+    "WORD=abstain, WORD=missing, --column label=COLUMN, --column label=none or --votes",
     "unreadable_views": "--column views=COLUMN or --column views=none",
     "unreadable_flag": "--value WORD=toxic and --value WORD=other for each word, --column "
     "flagged=COLUMN, or --column flagged=none where the score and its threshold decide",
     "unreadable_decision": "--value WORD=removed, WORD=limited or WORD=kept for each word, or "
-    "--abstain WORD for no decision",
+    "WORD=abstain for no decision",
     "unreadable_decided_by": "--value WORD=model, WORD=rule or WORD=person for each word",
     **dict.fromkeys(("timestamp_without_zone", "time_outside_day"), "--timezone"),
     "duplicate_id": "--column comment_id=COLUMN; these rows have one id and other values",

@@ -1,4 +1,4 @@
-"""Encoders in bfloat16: packed linear layers, the fastest attention, agreement with fp32."""
+"""Encoders in bfloat16: packed linear layers, faster attention, agreement with fp32."""
 
 import copy
 from dataclasses import dataclass
@@ -13,12 +13,11 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.activations import GELUActivation
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
-from transformers.utils import is_flash_attn_2_available
 
 from modwatch.statistics.decisions import is_flagged
 
 #: Names of attentions among those of transformers.
-_BLOCKED, _ASYNC, _FLASH = "modwatch_blocked", "modwatch_async", "flash_attention_2"
+_BLOCKED, _ASYNC = "modwatch_blocked", "modwatch_async"
 #: Most attention scores at once: in bfloat16 half a megabyte, which stays in the second-level cache
 #: between the two products and the softmax.
 _SCORES = 262_144
@@ -79,32 +78,17 @@ def pack(module: nn.Module) -> None:
 def in_bf16(encoder: PreTrainedModel) -> PreTrainedModel:
     """Return a copy of `encoder` with weights in bfloat16, for prediction.
 
-    Attention is that of `fastest_attention`, where transformers lets it be chosen. On a CPU, linear
-    layers have their weights in the layout of oneDNN (`PackedLinear`).
+    Attention, where transformers lets it be chosen, is in blocks on a CPU; on CUDA it is that of
+    PyTorch, with a mask that is made without waiting for the device. On a CPU, linear layers have
+    their weights in the layout of oneDNN (`PackedLinear`).
     """
     coarse: PreTrainedModel = copy.deepcopy(encoder).to(torch.bfloat16)
     device = next(coarse.parameters()).device
     if getattr(coarse, "_supports_sdpa", False):
-        coarse.set_attn_implementation(fastest_attention(coarse, device))
+        coarse.set_attn_implementation(_BLOCKED if device.type == "cpu" else _ASYNC)
     if device.type == "cpu" and can_pack():
         pack(coarse)
     return coarse
-
-
-def fastest_attention(encoder: PreTrainedModel, device: torch.device) -> str:
-    """Return the attention, by its name in transformers, for an encoder in bfloat16 on `device`.
-
-    On a CPU, attention in blocks. On CUDA, FlashAttention 2, which computes nothing for padding, if
-    its package is installed and the encoder supports it: nothing is downloaded. Otherwise that of
-    PyTorch, with a mask that is made without waiting for the device.
-    """
-    if device.type == "cpu":
-        return _BLOCKED
-    kernels = getattr(encoder, "_compatible_flash_implementations", None)
-    supported = getattr(encoder, "_supports_flash_attn", False) and (
-        kernels is None or _FLASH in kernels  # transformers would fetch another kernel
-    )
-    return _FLASH if device.type == "cuda" and supported and is_flash_attn_2_available() else _ASYNC
 
 
 def blocked_attention(

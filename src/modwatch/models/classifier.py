@@ -8,7 +8,6 @@ attention weights, which has no mask of a fixed size, stays off.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
@@ -38,11 +37,12 @@ class Classifier(nn.Module):
         """Return the pooled features (N, d) float32 of subword ids (N, T)."""
         return pool(hidden_states(self.encoder, ids, mask).float(), mask, self.pooling)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits (N,) and the features (N, d), for training."""
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the logits (N,), for training."""
         features = self.features(ids, mask)
         with torch.autocast(features.device.type, enabled=False):
-            return self.head(features), features
+            logit: Tensor = self.head(features)
+            return logit
 
 
 class Predictor:
@@ -83,17 +83,6 @@ class Predictor:
         self._passes = recipe.passes if recipe.method == "mc_dropout" else 0
         self._dropout = replace_dropout(self.members[0], seed=seed) if self._passes else []
 
-    def compile(self) -> None:
-        """Have TorchInductor compile the encoders with the first batches, which takes a while.
-
-        Encoders in bfloat16 on a CPU are left as they are, because their packed layers are as fast
-        and cannot be compiled; so are those with Monte Carlo dropout, whose passes differ.
-        """
-        for encoder in (member.encoder for member in self.members):
-            packed = self.device.type == "cpu" and encoder.dtype == torch.bfloat16
-            if not packed and not self._passes:
-                encoder.compile(dynamic=True)
-
     @torch.inference_mode()
     def logit_moments(self, batch: Batch) -> Tensor:
         """Return mean and variance (2, K, N) of the logits of a batch, on the device.
@@ -104,10 +93,9 @@ class Predictor:
         if not self._passes:
             return torch.stack([_one(member, batch) for member in self.members], 1)
         parts = []
-        with shared_embeddings(self.members[0].encoder):
-            for number in range(self._passes):
-                with dropout_pass(self._dropout, number):
-                    parts.append(_one(self.members[0], batch))
+        for number in range(self._passes):
+            with dropout_pass(self._dropout, number):
+                parts.append(_one(self.members[0], batch))
         return torch.stack(parts, 1)
 
     def predict(
@@ -243,38 +231,6 @@ def dropout_pass(layers: list[MaskedDropout], number: int) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.number = None
-
-
-@contextmanager
-def shared_embeddings(encoder: nn.Module) -> Iterator[None]:
-    """Compute embeddings once within the block, in which all passes are of the same batch.
-
-    Up to their dropout, the last thing that most encoders do with them, the passes do not differ.
-    Of another encoder, each pass computes its own.
-    """
-    embeddings: Any = getattr(encoder, "embeddings", nn.Identity())
-    layers = _masked(embeddings)
-    if len(layers) != 1:
-        yield
-        return
-    (dropout,), compute, shared = layers, embeddings.forward, list[Tensor]()
-
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        if shared:
-            return dropout(shared[0])
-        calls: list[tuple[Tensor, Tensor]] = []
-        with dropout.register_forward_hook(
-            lambda _, given, returned: calls.append((given[0], returned))
-        ):
-            output = compute(*args, **kwargs)
-        shared.extend(given for given, returned in calls if returned is output)
-        return output
-
-    embeddings.forward = forward
-    try:
-        yield
-    finally:
-        del embeddings.forward
 
 
 def _masked(module: nn.Module) -> list[MaskedDropout]:

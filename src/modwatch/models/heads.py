@@ -78,8 +78,7 @@ class SNGPHead(Head):
     as fast as by a linear head. The logit is linear in all features φ. Laplace's method gives its
     weights the posterior covariance (τI + Σ p(1−p)φφᵀ)⁻¹ with ridge τ.
 
-    The sum is over all training comments at the final weights (`observe`), or N times a moving
-    average over the batches of training (`observe_batch`), which costs no further pass.
+    The sum is over all training comments at the final weights (`observe`).
     """
 
     omega: Tensor
@@ -92,7 +91,7 @@ class SNGPHead(Head):
         super().__init__(inputs, width, recipe.dropout)
         size = recipe.random_features
         self.factor, self.norm_bound = recipe.mean_field_factor, recipe.norm_bound
-        self.ridge, self.momentum = recipe.ridge, recipe.precision_momentum
+        self.ridge = recipe.ridge
         self.norm = nn.LayerNorm(width, elementwise_affine=False)
         self.linear = recipe.linear_kernel
         features = size + width * self.linear
@@ -120,20 +119,15 @@ class SNGPHead(Head):
     @torch.no_grad()
     def observe(self, features: Tensor) -> None:
         """Add Σ p(1−p)φφᵀ of a batch (N, d) to the precision."""
-        self.precision += self._information(features)
+        phi = self.basis(features)
+        prob = torch.sigmoid(self.output(phi))  # (N, 1)
+        self.precision += (phi.T @ (phi * prob * (1 - prob))).double()
         self._root = None
 
     @torch.no_grad()
     def forget(self) -> None:
         """Set the precision to the ridge, as before the first batch."""
-        self.precision.copy_(self._prior())
-        self._root = None
-
-    @torch.no_grad()
-    def observe_batch(self, features: Tensor, examples: int) -> None:
-        """Move the precision towards that of `examples` comments like this batch (N, d)."""
-        batch = self._prior() + self._information(features) * (examples / len(features))
-        self.precision.lerp_(batch, 1 - self.momentum)
+        self.precision.copy_(self.ridge * torch.eye(len(self.precision)))
         self._root = None
 
     @torch.no_grad()
@@ -164,15 +158,6 @@ class SNGPHead(Head):
         self.direction.copy_(nn.functional.normalize(back, dim=0))
         estimate: Tensor = back.norm()
         return estimate
-
-    def _prior(self) -> Tensor:
-        return self.ridge * torch.eye(len(self.precision)).to(self.precision)
-
-    def _information(self, features: Tensor) -> Tensor:
-        """Return Σ p(1−p)φφᵀ of features (N, d), in fp64."""
-        phi = self.basis(features)
-        prob = torch.sigmoid(self.output(phi))  # (N, 1)
-        return (phi.T @ (phi * prob * (1 - prob))).double()
 
     def _covariance_root(self) -> Tensor:
         """Return R (D, D) with RRᵀ = Σ; computed once for all batches."""

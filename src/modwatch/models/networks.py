@@ -1,7 +1,6 @@
 """Fits the networks of a recipe: one after another, or side by side on several devices."""
 
 import json
-import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -153,7 +152,7 @@ def _plan(job: _Job, missing: Sequence[int], devices: Sequence[torch.device]) ->
     for number in (n + 1 for n in missing):
         units["training", number] = epochs * sum(lengths)
         units["evaluation", number] = recipe.epochs * recipe.evaluations * predicting * sum(held)
-        if recipe.is_sngp and recipe.precision == "exact":
+        if recipe.is_sngp:
             units["posterior", number] = predicting * sum(lengths)
     times = recipe.networks * (recipe.passes if recipe.method == "mc_dropout" else 1)
     units["prediction", 0] = times * exact * sum(held)
@@ -178,9 +177,9 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
     """Fit a network and write it to the folder."""
     start, recipe = job.start, job.start.recipe
 
-    def report(phase: str, step: int, steps: int, loss: float = math.nan) -> None:
+    def report(phase: str, step: int, steps: int) -> None:
         at = Progress(phase=phase, network=number + 1, networks=recipe.networks)
-        progress(replace(at, step=step, steps=steps, loss=loss))
+        progress(replace(at, step=step, steps=steps))
 
     network, made = fit(
         start.make,
@@ -194,7 +193,7 @@ def _fit_one(job: _Job, number: int, device: torch.device, progress: OnStep, log
         progress=report,
         log=lambda point: log(number + 1, recipe.networks, point),
     )
-    if isinstance(network.head, SNGPHead) and recipe.precision == "exact":
+    if isinstance(network.head, SNGPHead):
         predictor = Predictor(
             [network], recipe, pad_id=start.pad_id, seed=0, device=device, bf16=has_bf16(device)
         )

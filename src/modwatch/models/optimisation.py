@@ -31,12 +31,11 @@ from modwatch.models.batches import ShuffledBuckets, padded
 from modwatch.models.classifier import Classifier, Predictor
 from modwatch.models.devices import BatchLimits, has_bf16, within_memory
 from modwatch.models.encoder import quiet
-from modwatch.models.heads import SNGPHead
 from modwatch.models.recipe import Recipe
 
 Ids = list[list[int]]
-#: Called with phase, steps or batches that are done, all of them, and the last loss.
-Report = Callable[[str, int, int, float], None]
+#: Called with phase, steps or batches that are done, and all of them.
+Report = Callable[[str, int, int], None]
 #: Of a curve: `step`, and `loss` with `learning_rate`, or `average_precision`, or all.
 Point = dict[str, float]
 #: Written last into a checkpoint, so that one without it is incomplete.
@@ -150,7 +149,7 @@ def fit(
 
 
 class _Trainer(Trainer):  # type: ignore[misc]
-    """The Trainer with batches under a token budget, our losses, and the SNGP head's upkeep."""
+    """The Trainer with batches under a token budget, our losses, and the head's upkeep."""
 
     def __init__(
         self,
@@ -220,7 +219,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any) -> Tensor:
         """Return the loss of the recipe; stop where it is not finite."""
-        logit, features = model(inputs["ids"], inputs["mask"])
+        logit = model(inputs["ids"], inputs["mask"])
         loss = loss_of(self._recipe, logit, inputs["target"])
         if not torch.isfinite(loss):
             batch = self._split.rows[inputs["row"].cpu().numpy()]
@@ -230,8 +229,6 @@ class _Trainer(Trainer):  # type: ignore[misc]
                 f"{', …' * (len(batch) > _NAMED)} of the corpus, counted from 0); use a smaller "
                 "`learning_rate`"
             )
-        if isinstance(self.model.head, SNGPHead) and self._recipe.precision == "momentum":
-            self.model.head.observe_batch(features.detach(), len(self._split.ids))
         return loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -255,7 +252,7 @@ class _Trainer(Trainer):  # type: ignore[misc]
         before = max(0, self.state.global_step * times // self.state.max_steps - 1)
 
         def report(done: int, batches: int) -> None:
-            self._progress("evaluation", before * batches + done, times * batches, math.nan)
+            self._progress("evaluation", before * batches + done, times * batches)
 
         found = predictor.predict(self._held.ids, **limits.sizes(), report=report)
         precision = average_precision_score(self._held.target > 0.5, found.mean[0])
@@ -311,9 +308,8 @@ class _Report(TrainerCallback):  # type: ignore[misc]
         self.on_step_end(*given)
 
     def on_step_end(self, _: Any, state: Any, __: Any, **___: Any) -> None:
-        """Call back with step, steps, and the last loss that was logged."""
-        loss = next((log["loss"] for log in reversed(state.log_history) if "loss" in log), math.nan)
-        self._progress("training", state.global_step, state.max_steps, loss)
+        """Call back with step and steps."""
+        self._progress("training", state.global_step, state.max_steps)
 
     def on_log(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         """Call back with what was logged."""

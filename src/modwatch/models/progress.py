@@ -1,38 +1,21 @@
 """What a training is doing: its phases, the time left, and a line every 20 seconds."""
 
-import math
 import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, Self
+from typing import Self
 
 #: Seconds between two lines, and between two looks at whether one is due.
 _EVERY, _TICK = 20.0, 1.0
 #: Seconds of the phases that are not planned, at the end, on a machine with two cores.
 _FIXED = 10.0
-#: A phase has its own rate when this share of it is done; until then, that of phases with the same
-#: kind of work, or of all.
-_MEASURED = 0.05
-_ALIKE = ("evaluation", "posterior", "comparison")
-
-#: Phases in order; `evaluation` is between the steps of `training`.
-_RANKS = {
-    "reading": 0,
-    "data report": 1,
-    "tokenising": 2,
-    "training": 3,
-    "evaluation": 3,
-    "posterior": 4,
-    "prediction": 5,
-    "calibration": 6,
-    "comparison": 7,
-    "registration": 8,
-}
+#: Phases of a network that take turns; a network begins all others once, in order.
+_IN_TURN = {"training", "evaluation"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +42,6 @@ class Progress:
     #: Steps of `training`, batches of other phases; from 0.
     step: int = 0
     steps: int = 1
-    #: Of `training` only, when it is known.
-    loss: float = math.nan
     #: With the first state after the comments are tokenised.
     plan: Plan | None = None
 
@@ -83,17 +64,17 @@ class _Work:
 
 
 class TrainingProgress:
-    """Shows what a training is doing: lines, or on a terminal one line that changes.
+    """Shows what a training is doing.
 
     There is a line every 20 seconds with the time left, also where a single batch takes longer, and
-    one at the end of each phase with its time and the peak memory of the process. The time left
-    covers all phases, at the rate of each, or of similar ones or all while it is not known.
+    one at the end of each phase with its time and the peak memory of the process. The time left is
+    that of all planned work, at the rate so far.
 
     >>> seconds = iter([0.0, 0.0, 0.0, 10.0, 20.0, 30.0])
     >>> show = TrainingProgress(print, clock=lambda: next(seconds))
     >>> show(Progress(plan=Plan(units={("training", 1): 300.0, ("posterior", 1): 100.0})))
     >>> for step in range(4):
-    ...     show(Progress(network=1, networks=1, step=step, steps=100, loss=0.5))
+    ...     show(Progress(network=1, networks=1, step=step, steps=100))
     training: step 2 of 100, 0:22:03 left
     """
 
@@ -101,13 +82,10 @@ class TrainingProgress:
         self,
         say: Callable[[str], None] = lambda _: None,
         *,
-        terminal: IO[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; `say` gets each line; what changes goes to `terminal` (None: standard error)."""
-        terminal = terminal or sys.stderr
-        self._terminal = terminal if terminal.isatty() else None
-        self._line, self._clock = say, clock
+        """Prepare; `say` gets each line."""
+        self.say, self._clock = say, clock
         self._works: dict[tuple[str, int], _Work] = {}
         self._workers = 1
         self._state: Progress | None = None
@@ -126,13 +104,6 @@ class TrainingProgress:
         """Stop; nothing is shown afterwards."""
         self._ended.set()
         self._thread.join()
-        self._clear()
-
-    def say(self, line: str) -> None:
-        """Show a line of its own."""
-        with self._lock:
-            self._clear()
-            self._line(line)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -162,76 +133,57 @@ class TrainingProgress:
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the model is registered; None where nothing was measured."""
-        overall = self._rate(_RANKS, 0.0)
-        if overall is None:
+        made = sum(work.made for work in self._works.values())
+        if not made:
             return None
-        left = _FIXED
-        for (phase, network), work in self._works.items():
-            alike = self._rate(_ALIKE, 0.0) if phase in _ALIKE else None
-            rate = self._rate([phase], _MEASURED) or alike or overall
-            left += (1 - work.done) * work.units * rate / (self._workers if network else 1)
-        return left
-
-    def _rate(self, phases: Container[str], share: float) -> float | None:
-        """Return seconds a unit of the phases; None where no more than this share is done."""
-        works = [work for key, work in self._works.items() if key[0] in phases]
-        made, units = sum(work.made for work in works), sum(work.units for work in works)
-        if made <= share * units:
-            return None
-        return sum(work.seconds for work in works if work.made) / made
+        rate = sum(work.seconds for work in self._works.values() if work.made) / made
+        return _FIXED + sum(
+            (1 - work.done) * work.units * rate / (self._workers if network else 1)
+            for (_, network), work in self._works.items()
+        )
 
     def _measure(self, state: Progress, now: float) -> None:
-        """Add the time since the network was heard of to the phase."""
-        work = self._works.setdefault((state.phase, state.network), _Work())
+        """Add the time since the network was heard of to the phase; close those before it."""
+        key = state.phase, state.network
+        work = self._works.setdefault(key, _Work())
         share = state.step / state.steps
         if work.first is None or share < work.done:  # it begins, or again with half the batch
             work.first, work.seconds = share, 0.0
+            for (phase, network), other in self._works.items():
+                in_turn = other is work or {phase, state.phase} <= _IN_TURN
+                if not in_turn and (not state.network or network in (0, state.network)):
+                    self._close(phase, network, other)
         else:
             work.seconds += now - self._heard.get(state.network, now)
         work.done, self._heard[state.network] = share, now
-        rank = _RANKS[state.phase]
-        for key, other in self._works.items():
-            of_it = state.network == 0 or key[1] in (0, state.network)
-            if (other is work and share == 1) or (of_it and _RANKS[key[0]] < rank):
-                self._close(*key, other)
+        if share == 1:
+            self._close(*key, work)
 
     def _close(self, phase: str, network: int, work: _Work) -> None:
-        """Show what a phase took, once."""
-        if not work.closed and work.first is not None:
-            of = f" of network {network}" * (network > 0 and self._networks() > 1)
-            took = timedelta(seconds=round(work.seconds))
-            self.say(f"{phase}{of} took {took}; peak memory so far {_peak_memory()}")
+        """Show what a phase took, once; early stopping may have ended it."""
+        if work.closed or work.first is None:
+            return
+        several = max(number for _, number in self._works) > 1
+        of = f" of network {network}" * (network > 0 and several)
+        took = timedelta(seconds=round(work.seconds))
+        self.say(f"{phase}{of} took {took}; peak memory so far {_peak_memory()}")
         work.units, work.first, work.done, work.closed = work.made, 0.0, 1.0, True
 
-    def _networks(self) -> int:
-        return max((network for _, network in self._works), default=0)
-
     def _show(self, now: float) -> None:
-        if self._state is None or (self._terminal is None and now < self._due):
+        if self._state is None or now < self._due:
             return
         self._due = now + _EVERY
-        line = self._words(self._state, now)
-        if self._terminal is None:
-            self._line(line)
-        else:
-            self._terminal.write(f"\r\x1b[K{line}")
-            self._terminal.flush()
-
-    def _words(self, state: Progress, now: float) -> str:
+        state = self._state
         network = f"network {state.network} of {state.networks}, " * (state.networks > 1)
         unit = "step" if state.phase == "training" else "batch"
         count = f"{unit} {state.step:,} of {state.steps:,}" if state.steps > 1 else ""
         line = f"{state.phase}: {network}{count}".removesuffix(": ")
         left = self.seconds_left()
         if left is None:
-            return f"{line}, {timedelta(seconds=round(now - self._begun))} so far"
+            self.say(f"{line}, {timedelta(seconds=round(now - self._begun))} so far")
+            return
         left = max(0.0, left - (now - self._heard[state.network]))
-        return f"{line}, {timedelta(seconds=round(left))} left"
-
-    def _clear(self) -> None:
-        if self._terminal is not None:
-            self._terminal.write("\r\x1b[K")
-            self._terminal.flush()
+        self.say(f"{line}, {timedelta(seconds=round(left))} left")
 
     def _watch(self) -> None:
         while not self._ended.wait(_TICK):

@@ -1,5 +1,6 @@
 """The hyperparameters of a training run, stored with the model."""
 
+import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -10,7 +11,6 @@ from modwatch.models.scoring.scorer import PLAIN, SPREADS
 Method = Literal["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"]
 Loss = Literal["cross_entropy", "focal"]
 Pooling = Literal["mean", "max"]
-Precision = Literal["exact", "momentum"]
 
 #: Most subwords of a comment that a model reads; longer comments are cut.
 MOST_SUBWORDS = 16_384
@@ -72,10 +72,6 @@ class Recipe:
     linear_kernel: bool = True
     #: Ridge of the Laplace precision.
     ridge: float = 1e-3
-    #: Laplace precision: the exact sum over the training comments at the final weights, or a moving
-    #: average over the batches of training.
-    precision: Precision = "exact"
-    precision_momentum: float = 0.999
     #: Largest spectral norm of the dense layer before the head.
     norm_bound: float = 0.95
     #: λ of the mean-field logit μ/√(1+λσ²); π/8 is the textbook value, Kivlichan et al. use 0.1.
@@ -175,6 +171,47 @@ class Recipe:
             ) from exc
 
 
+def read_recipe(file: Path | None) -> Recipe:
+    """Return the recipe of a TOML file; None: that of the offline model.
+
+    Raises:
+        ModelError: the file cannot be read, or `parse_recipe` refuses it.
+    """
+    try:
+        text = "" if file is None else file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ModelError(f"{file} cannot be read ({type(exc).__name__}); name a file") from None
+    return parse_recipe(text, origin=str(file))
+
+
+def parse_recipe(text: str, *, origin: str) -> Recipe:
+    """Return the recipe of a TOML text, whose keys are fields of `Recipe`.
+
+    Fields that it does not name are those of fine-tuning if it names an `encoder`, or else those of
+    the offline model.
+
+    Raises:
+        ModelError: it is no TOML, a field is unknown, or has an impossible value.
+
+    >>> parse_recipe('encoder = "models/small"', origin="a.toml").max_length
+    128
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise ModelError(f"{origin} cannot be read as TOML ({exc}); correct it") from None
+    if unknown := values.keys() - {field.name for field in fields(Recipe)}:
+        raise ModelError(
+            f"{origin}: no recipe has {', '.join(sorted(unknown))}; see docs/models.md"
+        )
+    try:
+        return (Recipe if "encoder" in values else offline_recipe)(**values)
+    except TypeError:
+        raise ModelError(
+            f"{origin}: a text stands where a number must; see docs/models.md"
+        ) from None
+
+
 def offline_recipe(**changes: Any) -> Recipe:
     """Return the recipe of the offline model: a bag of subwords, trained from scratch in seconds.
 
@@ -202,7 +239,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "method": METHODS,
     "loss": LOSSES,
     "pooling": get_args(Pooling),
-    "precision": get_args(Precision),
     "calibration": ("none", "platt", "isotonic"),
 }
 _TINY = 1e-6
@@ -220,7 +256,6 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("encoder_dropout", 0, 0.9),
     ("random_features", 1, 16_384),
     ("ridge", 1e-12, 1e6),
-    ("precision_momentum", 0, 1),
     ("norm_bound", _TINY, 100),
     ("mean_field_factor", 0, 10),
     ("max_length", 2, 8_192),

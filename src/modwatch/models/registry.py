@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Of the model in MLflow.
+MODEL_NAME = "toxicity"
 CHAMPION, CHALLENGER = "champion", "challenger"
 #: Aliases of versions.
 ALIASES = (CHAMPION, CHALLENGER)
-_PREVIOUS = "previous"
+PREVIOUS = "previous"
 _DIGEST_TAG = "modwatch.digest"
 #: The tag of a version with the run that asked for it, so that none makes two.
 _REQUEST_TAG = "modwatch.request"
@@ -58,8 +60,8 @@ _ARTIFACT = "artifact"
 _ABOUT = f"""Scores comments for toxicity, with the model's uncertainty.
 
 The version with the alias `{CHAMPION}` scores each day; `{CHALLENGER}` scores it in shadow, for
-comparison; `{_PREVIOUS}` is what `modwatch model rollback` goes back to. The page of a version has
-its data, metrics and limits; its tag `{_SERVED_TAG}` has the days that it scored.
+comparison; `{PREVIOUS}` is what `modwatch model promote {PREVIOUS}` goes back to. The page of a
+version has its data, metrics and limits; its tag `{_SERVED_TAG}` has the days that it scored.
 """
 _NEEDS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors")
 
@@ -83,9 +85,9 @@ class Registry:
     Methods raise TrackingError when MLflow cannot be reached or rejects the call.
     """
 
-    #: Of the model.
-    name: str
     tracking_uri: str
+    #: Of the model: an installation has one.
+    name: str = MODEL_NAME
 
     def register(
         self,
@@ -235,21 +237,17 @@ class Registry:
         with connect(self.tracking_uri) as client:
             before = self._aliases(client).get(CHAMPION)
             if alias == CHAMPION and before not in (None, version):
-                client.set_registered_model_alias(self.name, _PREVIOUS, before)
+                client.set_registered_model_alias(self.name, PREVIOUS, before)
             client.set_registered_model_alias(self.name, alias, version)
 
-    def roll_back(self) -> str:
-        """Make the previous champion the champion, and the other way round; return its version.
-
-        NoChampionError when there is no previous champion.
-        """
+    def previous_version(self) -> str:
+        """Return the champion before this one; NoChampionError when there was none."""
         with connect(self.tracking_uri) as client:
-            previous = self._aliases(client).get(_PREVIOUS)
+            previous = self._aliases(client).get(PREVIOUS)
         if previous is None:
             raise NoChampionError(
                 f"model {self.name} has no previous champion; set the alias on a version in MLflow"
             )
-        self.set_alias(previous)
         return previous
 
     def _aliases(self, client: "MlflowClient") -> dict[str, str]:

@@ -152,15 +152,15 @@ def train(
         recipe: hyperparameters.
         seed: of everything random.
         devices: where to train; the members of an ensemble side by side if there are several.
-        checkpoints: folder from which an interrupted run of the same corpus, recipe and seed goes
-            on; None: a temporary one.
+        checkpoints: folder of this run alone (`run_digest`), from which it goes on after an
+            interruption; None: a temporary one.
         progress: called at the start of each phase, and after each step or batch.
         log: called with each point of a curve: network (1…networks), networks, point.
 
     Raises:
         ModelError: lengths differ, labels are outside [0, 1], a class has fewer than ten comments,
-            the encoder cannot be loaded, loss or weights are not finite, one comment does not fit
-            into the memory, or the checkpoints are those of another run.
+            the encoder cannot be loaded, loss or weights are not finite, or one comment does not
+            fit into the memory.
     """
     given = len(texts)
     if recipe.max_characters is not None and given == len(labels):
@@ -188,7 +188,7 @@ def train(
     progress(Progress(phase="tokenising", step=1))
     with ExitStack() as exits:
         folder = checkpoints or Path(exits.enter_context(tempfile.TemporaryDirectory()))
-        _claim(folder, _identity(texts, target, recipe, seed))
+        folder.mkdir(parents=True, exist_ok=True)
         members, fits = fit_networks(
             start,
             train_split,
@@ -254,41 +254,18 @@ def _balanced(
     return np.sort(np.concatenate([toxic, rng.permutation(others)[:most]]))
 
 
-def _identity(texts: Sequence[str], target: Shares, recipe: Recipe, seed: int) -> dict[str, Any]:
-    """Return what determines the weights."""
-    corpus = hashlib.sha256(target.tobytes())
+def run_digest(texts: Sequence[str], labels: Sequence[float], recipe: Recipe, seed: int) -> str:
+    """Return what determines the weights, as 16 hexadecimal digits: a name for its checkpoints."""
+    content = json.dumps([recipe.to_json(), seed, [*map(float, labels)], library_versions()])
+    corpus = hashlib.sha256(content.encode())
     for text in texts:
         corpus.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    return {
-        "recipe": recipe.to_json(),
-        "corpus": corpus.hexdigest(),
-        "seed": seed,
-        "libraries": library_versions(),
-    }
+    return corpus.hexdigest()[:16]
 
 
 def library_versions() -> dict[str, str]:
     """Return the versions of the libraries that weights depend on, by name."""
     return {name: importlib.metadata.version(name) for name in _LIBRARIES}
-
-
-def _claim(folder: Path, identity: dict[str, Any]) -> None:
-    """Write whose checkpoints are in the folder; ModelError if they are those of another run."""
-    path = folder / "run.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        before = json.loads(path.read_text("utf-8"))
-        differing = [key for key in identity if before.get(key) != identity[key]]
-        if "recipe" in differing:
-            recipe, other = identity["recipe"], before.get("recipe", {})
-            differing += [name for name in recipe if recipe[name] != other.get(name)]
-        if differing:
-            raise ModelError(
-                f"{folder} has the checkpoints of another training run (different: "
-                f"{', '.join(differing)}); use another folder or remove it"
-            )
-        return
-    path.write_text(json.dumps(identity, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def _calibrated(

@@ -100,28 +100,22 @@ def _count_source(resources: "Resources", day: datetime.date) -> None:
 
     Those are the days of two weeks, and earlier ones that differed when they were last counted.
     """
-    import pyarrow as pa
-
-    from modwatch.data.lake.schemas import SOURCE_COUNTS
     from modwatch.data.sources.landing import CountedSource
 
-    lake, source = resources.lake, resources.source
+    checks, source = resources.checks, resources.source
     if not isinstance(source, CountedSource):
         return
-    counted = lake.days("source_counts")
-    newest = max([day, *counted])
-    last = lake.table("source_counts", counted[-1:]).to_pylist()
-    differing = {row["day"] for row in last if row["source"] != row["landed"]}
+    counted = ((past, checks.load_counts(past)) for past in reversed(checks.days()))
+    before, last = next((found for found in counted if found[1]), (day, {}))
+    newest = max(day, before)
+    differing = {past for past, (rows, landed) in last.items() if rows != landed}
     landed = {
         past: sum(account.places[place] for place in ("landed", "repeated", "deleted"))
         for past in sorted({*days.trailing(newest, _COUNTED_DAYS), *differing})
-        if (account := resources.checks.load_account(past))
+        if (account := checks.load_account(past))
     }
-    rows = [
-        {"dt": newest, "day": past, "source": number, "landed": landed[past]}
-        for past, number in source.counts([*landed]).items()
-    ]
-    lake.replace("source_counts", newest, [pa.RecordBatch.from_pylist(rows, schema=SOURCE_COUNTS)])
+    found = source.counts([*landed])
+    checks.save_counts(newest, {past: (number, landed[past]) for past, number in found.items()})
 
 
 def check_comments(resources: "Resources", day: datetime.date) -> int:
@@ -132,7 +126,7 @@ def check_comments(resources: "Resources", day: datetime.date) -> int:
 
     Raises:
         DayRejectedError: validation of the day failed; no table was changed.
-        SettingsError: an expectation of MODWATCH_EXPECTATIONS cannot be evaluated.
+        SettingsError: an expectation of expectations.json cannot be evaluated.
     """
     from modwatch.data.lake.erasure import salted
     from modwatch.data.validation import profiles, rows
@@ -365,12 +359,12 @@ def score_challenger(resources: "Resources", day: datetime.date) -> int:
 def collect_labels(resources: "Resources", day: datetime.date) -> int:
     """Copy the moderators' labels of the trailing window; return how many there are.
 
-    Confirmations and answers to retests and gold items are copied with them; open ones of earlier
-    days are withdrawn.
+    Confirmations and answers to gold items are copied with them; open ones of earlier days are
+    withdrawn.
     """
 
     from modwatch.review.log.labels import confirming_labels, current_labels
-    from modwatch.review.quality_control.comparisons import day_answers
+    from modwatch.review.quality_control.comparisons import gold_answers
     from modwatch.review.queue.intake import withdraw_expired
     from modwatch.review.queue.statements import settle_days
 
@@ -378,8 +372,8 @@ def collect_labels(resources: "Resources", day: datetime.date) -> int:
     routed = [past for past in window if lake.count("routed", past)]
     settle_days(database, routed)
     for past in routed:
-        lake.replace("confirmations", past, confirming_labels(database, past))
-        lake.replace("check_answers", past, day_answers(database, past))
+        further = chain(confirming_labels(database, past), gold_answers(database, past))
+        lake.replace("confirmations", past, further)
     withdraw_expired(database, window[0])
     return sum(lake.replace("labels", past, current_labels(database, past)) for past in routed)
 
@@ -475,8 +469,10 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
         drift.refresh_queue(lake, database, past)
     known = references(lake, checks, day, plan=plan)
     findings = drift.day_findings(lake, database, day, references=known, policy=resources.policy)
-    segments.explain_day(lake, checks, day, plan=plan, terms=terms)
-    return lake.replace("drift", day, [drift.drift_rows(day, findings)])
+    explained = segments.segment_findings(
+        segments.day_segments(lake, checks, day, plan=plan, terms=terms)
+    )
+    return lake.replace("drift", day, [drift.drift_rows(day, [*findings, *explained])])
 
 
 def verify_log(resources: "Resources", day: datetime.date) -> int:
@@ -502,9 +498,7 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     """Evaluate the alert rules up to the day; return how many new alerts were posted."""
     from modwatch.common.mlflow_client import alert_links
     from modwatch.monitoring.incidents.evaluation import evaluate
-    from modwatch.monitoring.measurements.comment_groups import group_behind_fall
 
-    terms = resources.identity_terms
     return evaluate(
         resources.lake,
         resources.checks,
@@ -515,7 +509,6 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
         calendar=resources.calendar,
         window_days=resources.settings.window_days,
         links=alert_links(resources.site),
-        fallen_in=partial(group_behind_fall, resources.lake, policy=resources.policy, terms=terms),
     )
 
 
@@ -625,8 +618,8 @@ def _keep_model_reference(resources: "Resources", day: datetime.date) -> str | N
         brought = of_origin(DEMONSTRATION)
     elif brought is not None and _has_decisions(resources, day):
         brought = of_origin(origin)
-    rows = [] if brought is None else [profile_rows(day, brought)]
-    lake.replace("model_references", day, rows)
+    rows = [] if brought is None else [profile_rows(day, brought, held_out=True)]
+    lake.replace("profiles", day, rows, held_out=True)
     return version
 
 

@@ -1,7 +1,7 @@
 """The path of a model: from labelled comments to the alias that lets it score.
 
     report → train → evaluate → check → ask → (a person decides) → decide
-    register, set_alias, roll_back
+    register, set_alias
 
 `train` registers a new version, `register` one that others trained; `evaluate` compares it with the
 champion on the same frozen comments; `check` refuses one that is worse; `decide` moves the alias.
@@ -10,13 +10,10 @@ The DAG `train_model` takes these steps. `modwatch train` trains and sets an ali
 """
 
 import datetime
-import hashlib
-import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from modwatch.common.errors import ModelError, NoChampionError, SettingsError, SourceError
@@ -71,9 +68,7 @@ def corpus(resources: "Resources", form: Mapping[str, Any]) -> "LabelledTexts":
         comment_id=form["id_column"],
         language=form.get("language_column"),
         votes=tuple(name for names in form["votes"] or () for name in names.split(",")),
-        vocabulary=Vocabulary.of(
-            **{name: form.get(name) or () for name in ("value", "abstain", "missing")}
-        ),
+        vocabulary=Vocabulary.of(form.get("value") or ()),
     )
     found = read_labelled(
         sources, columns=columns, query=form.get("query"), encoding=form.get("encoding")
@@ -149,14 +144,13 @@ def train(
     recipe: "Recipe",
     seed: int = 0,
     report: "DataReport | None" = None,
-    checkpoints: Path | None = None,
     request: str = "",
     progress: "TrainingProgress | None" = None,
 ) -> str:
     """Train a model on the devices of the settings, register it; return its version.
 
     An interrupted run of the same corpus, recipe and seed resumes. Its checkpoints are removed at
-    the end, unless the folder was named. A `request` that already has a version returns that one.
+    the end. A `request` that already has a version returns that one.
 
     Raises:
         ModelError: the corpus cannot be used, or training failed.
@@ -165,19 +159,18 @@ def train(
     from modwatch.models.devices import devices_of
     from modwatch.models.reference import INVENTED
     from modwatch.models.registration import train_and_register
+    from modwatch.models.training import run_digest
 
     settings = resources.settings
     if recipe.expected_prevalence is None:
         recipe = replace(recipe, expected_prevalence=corpus.prevalence)
     if request and (made := resources.registry.version_of_request(request)) is not None:
         return made
-    digest = hashlib.sha256(json.dumps([recipe.to_json(), seed]).encode())
-    for text in corpus.texts:
-        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    folder = checkpoints or settings.home / "training" / digest.hexdigest()[:16]
+    labels = corpus.labels.tolist()
+    folder = settings.home / "training" / run_digest(corpus.texts, labels, recipe, seed)
     version = train_and_register(
         corpus.texts,
-        corpus.labels.tolist(),
+        labels,
         registry=resources.registry,
         recipe=recipe,
         devices=devices_of(settings.device),
@@ -188,8 +181,7 @@ def train(
         request=request,
         progress=progress,
     )
-    if checkpoints is None:
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
     return version
 
 
@@ -268,7 +260,7 @@ def ask(resources: "Resources", version: str, *, page: str) -> str:
     from modwatch.monitoring.incidents.delivery import notify
     from modwatch.monitoring.incidents.messages.alert import promotion_alert
 
-    alert = promotion_alert(resources.settings.model_name, version, page)
+    alert = promotion_alert(resources.registry.name, version, page)
     today = datetime.datetime.now(datetime.UTC).date()
     notify(resources.database, resources.alert_channels, alert, today, topic="model")
     return _evaluation(resources, version).describe()
@@ -296,26 +288,24 @@ def decide(
     resources.registry.record_decision(version, record)
 
 
-def set_alias(resources: "Resources", version: str, alias: str) -> None:
-    """Set the alias champion or challenger of a version.
+def set_alias(resources: "Resources", version: str, alias: str) -> str:
+    """Set the alias champion or challenger of a version; return the version.
 
-    Raises:
-        ModelError: it was trained elsewhere, and cannot be scored with here.
-        TrackingError: MLflow cannot be reached, or the version does not exist.
-    """
-    if resources.settings.scorer == "local" and not resources.registry.trained_here(version):
-        resources.local_scorer(version)
-    resources.registry.set_alias(version, alias)
-
-
-def roll_back(resources: "Resources") -> str:
-    """Make the previous champion the champion again; return its version.
+    It may be `previous`: the champion before this one.
 
     Raises:
         NoChampionError: there is no previous champion.
-        TrackingError: MLflow cannot be reached.
+        ModelError: it was trained elsewhere, and cannot be scored with here.
+        TrackingError: MLflow cannot be reached, or the version does not exist.
     """
-    return resources.registry.roll_back()
+    from modwatch.models.registry import PREVIOUS
+
+    if version == PREVIOUS:
+        version = resources.registry.previous_version()
+    if resources.settings.scorer == "local" and not resources.registry.trained_here(version):
+        resources.local_scorer(version)
+    resources.registry.set_alias(version, alias)
+    return version
 
 
 def _champion(resources: "Resources") -> str | None:

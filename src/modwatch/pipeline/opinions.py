@@ -111,7 +111,6 @@ def measure_blindness(resources: "Resources", last: datetime.date) -> int:
         description="How well a classifier tells what is served to measure people from the rest.",
         page="",
         tables={},
-        figures={},
         tracking_uri=resources.settings.mlflow_url,
     )
     return len(kinds)
@@ -121,7 +120,7 @@ def raise_alerts(resources: "Resources", last: datetime.date) -> int:
     """Evaluate the alert rules on groups up to the day `last`; return how many alerts are new."""
     from modwatch.common.mlflow_client import alert_links
     from modwatch.monitoring.incidents.evaluation import evaluate_annotators
-    from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+    from modwatch.monitoring.publishing.runs import GROUP_EXPERIMENT
 
     return evaluate_annotators(
         resources.lake,

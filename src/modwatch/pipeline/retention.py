@@ -27,10 +27,17 @@ TABLES = {
     "quarantine": ("quarantine",),
     "comments": ("comments",),
     "scores": (
-        *("scores", "copies", "routed", "labels", "confirmations", "follow_ups", "check_answers"),
+        *("scores", "copies", "routed", "labels", "confirmations", "follow_ups"),
         "annotations",
     ),
 }
+
+#: Days that scores are kept as they were before validation: as long as a refused day is repaired.
+_KEEP_STAGED_SCORES = 7
+#: Days that alerts are kept once they were delivered: a quarter, in which incidents are reported.
+_KEEP_MESSAGES = 90
+#: Days that sessions and access tokens are kept after their end.
+_KEEP_SESSIONS = 30
 
 #: Settings of tables that an audit reads.
 _AUDITED = ("comments", "scores")
@@ -88,11 +95,10 @@ def remove_ended(
     from modwatch.review.people.access_tokens import remove_tokens
     from modwatch.review.people.throttle import prune
 
-    settings = resources.settings
     with resources.database.connect() as connection:
-        age = datetime.timedelta(days=settings.keep_messages)
+        age = datetime.timedelta(days=_KEEP_MESSAGES)
         messages, left = remove_delivered(connection, age, but=TOPIC)
-        tokens = remove_tokens(connection, datetime.timedelta(days=settings.keep_sessions))
+        tokens = remove_tokens(connection, datetime.timedelta(days=_KEEP_SESSIONS))
         attempts = prune(connection)
         if not dry_run:
             connection.commit()
@@ -153,7 +159,11 @@ def _open_audits(resources: "Resources") -> dict[str, list[datetime.date]]:
 
 
 def _first_kept(resources: "Resources", day: datetime.date, name: str) -> datetime.date:
-    keep: int = getattr(resources.settings, f"keep_{name}")
+    keep: int = (
+        _KEEP_STAGED_SCORES
+        if name == "staged_scores"
+        else getattr(resources.settings, f"keep_{name}")
+    )
     return days.trailing(_last_published(resources, day), keep)[0]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import parse_qs
 
 from pydantic import (
     BeforeValidator,
@@ -38,6 +39,22 @@ _MAIL = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 EMBEDDED = "embedded"
 
 
+#: What a file in the folder of the setting `config` has, by its name.
+FILES = {
+    "alerts.toml": "alert rules, which extend the built-in ones, and routes",
+    "calendar.toml": "holidays and closed weekdays, whose volumes are unusual",
+    "expectations.json": "a suite of Great Expectations that is evaluated on every day, in "
+    "addition to the built-in rules",
+    "identities.toml": "words by which a comment mentions an identity, for comments whose source "
+    "names no `groups`; otherwise English words",
+    "policy.toml": "the moderation policy, in place of the built-in one",
+    "queues.toml": "queue rules per reason, which extend the built-in ones",
+    "signers.toml": "the public keys of those who approve and sign audits, lines of "
+    '`"name" = "key"`',
+    "timestamps.pem": "the root certificates of the time-stamping authority",
+}
+
+
 class Settings(BaseSettings):
     """The settings of one installation of Modwatch.
 
@@ -50,6 +67,11 @@ class Settings(BaseSettings):
     )
 
     home: Path = Field(Path("var"), description="Folder for all local data")
+    config: Path | None = Field(
+        None,
+        description="Folder of files that change what Modwatch does, each if it is there: "
+        + ", ".join(f"`{name}` ({what})" for name, what in FILES.items()),
+    )
     lake: str | None = Field(
         None, description="Folder or object-store URL of the Delta tables; `HOME/lake` by default"
     )
@@ -80,17 +102,9 @@ class Settings(BaseSettings):
         None,
         description="Time-stamping authority (RFC 3161) that witnesses evidence; default: none",
     )
-    timestamp_roots: Path | None = Field(
-        None, description="PEM file with the root certificates of that authority"
-    )
     require_second_factor: bool = Field(
         False,
         description="Leads and admins who sign in with a password need a one-time code, too",
-    )
-    audit_signers: Path | None = Field(
-        None,
-        description="TOML file with the public keys of those who approve and sign audits, lines of "
-        '`"name" = "key"`',
     )
     airflow_url: str = Field(
         "http://127.0.0.1:8080", description="URL of the Airflow web interface"
@@ -108,7 +122,6 @@ class Settings(BaseSettings):
     last_day: datetime.date | None = Field(
         None, description="Last day of the schedules; default: no end"
     )
-    model_name: str = Field("toxicity", description="Name of the model in the MLflow registry")
     training_data: tuple[str, ...] = Field(
         (), description="Files of labelled comments that `train_model` trains on, as a JSON list"
     )
@@ -117,25 +130,13 @@ class Settings(BaseSettings):
         description="File of labelled comments that every new model is compared with the champion "
         "on; the same or similar comments are left out of training",
     )
-    identity_terms: Path | None = Field(
-        None,
-        description="File of the words by which a comment mentions an identity, for comments whose "
-        "source names no `groups`; default: a list of English words",
-    )
     scorer: str = Field(
         "local",
         pattern=r"^(local|https?://\S+)$",
         description="What scores comments: `local` (the task itself), or the URL of a server with "
-        "the Open Inference Protocol V2, such as `modwatch serve`",
-    )
-    scorer_model: str | None = Field(
-        None, description="Name of the model on that server; default: `MODWATCH_MODEL_NAME`"
-    )
-    scorer_version: str | None = Field(
-        None,
-        min_length=1,
-        description="Version of the model on that server; default: the newest that the server "
-        "names. A server that names none, such as MLServer, may need it",
+        "the Open Inference Protocol V2, such as `modwatch serve`; with `/v2/models/NAME` and "
+        "`/versions/VERSION` behind it, a model other than `toxicity`, and a version other than "
+        "the newest that the server names (one that names none, such as MLServer, may need it)",
     )
     scorer_threshold: float | None = Field(
         None,
@@ -170,11 +171,6 @@ class Settings(BaseSettings):
         "auto",
         description="Precision of the encoder in scoring: `fp32`, `bf16`, or `auto`: bfloat16 if "
         "the device is faster with it and the model's decisions stay the same",
-    )
-    torch_compile: bool = Field(
-        False,
-        description="Compile the encoder with TorchInductor: on CUDA, or in fp32 on a CPU, which "
-        "needs a C++ compiler",
     )
     strategy: str = Field(
         "uncertainty",
@@ -245,13 +241,6 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="Secret key of the random slice; without it the slice is predictable",
     )
-    queue_rules: Path | None = Field(
-        None,
-        description="TOML file with queue rules per reason; extends the built-in rules",
-    )
-    policy: Path | None = Field(
-        None, description="TOML file with the moderation policy; default: the built-in policy"
-    )
     require_code: bool = Field(False, description="Require a policy code for every toxic label")
     show_reasons: bool = Field(
         False,
@@ -278,33 +267,15 @@ class Settings(BaseSettings):
     window_days: int = Field(
         14, ge=1, description="Trailing days that are measured again as labels arrive"
     )
-    #: At least `data.validation.rules.Thresholds.min_trailing_days`.
-    history_days: int = Field(
-        14, ge=3, description="Trailing days that validation compares a day with"
-    )
     reference_first_day: datetime.date | None = Field(
         None,
         description="First day of the fixed drift reference; default: held-out comments of the "
         "model, or the first day with its scores",
     )
-    reference_days: int = Field(
-        14, ge=1, description="Number of days with scores in the fixed drift reference"
-    )
     max_text_length: int = Field(
         LONGEST_TEXT,
         ge=1,
         description="Maximum length in characters; longer comments are quarantined at ingestion",
-    )
-    expectations: Path | None = Field(
-        None,
-        description="JSON file with a suite of Great Expectations that is evaluated on every day, "
-        "in addition to the built-in rules",
-    )
-    calendar: Path | None = Field(
-        None, description="TOML file with holidays and closed weekdays, whose volumes are unusual"
-    )
-    alert_rules: Path | None = Field(
-        None, description="TOML file with alert rules, which extend the built-in ones, and routes"
     )
     alert_webhook_url: SecretStr | None = Field(
         None, description="URL that receives alerts as signed JSON; default: none"
@@ -315,19 +286,13 @@ class Settings(BaseSettings):
     alert_smtp_url: SecretStr | None = Field(
         None,
         description="Mail server for alerts, `smtp[s]://[user:password@]host[:port]"
-        "[?starttls=auto, required or off]`; default: no mail",
-    )
-    alert_mail_from: str = Field("", description="Sender of alert mails")
-    alert_mail_to: tuple[str, ...] = Field(
-        (), description="Recipients of alert mails, as a JSON list"
+        "?from=ADDRESS&to=ADDRESS[&to=…][&starttls=auto, required or off]`, sender and recipients "
+        "percent-encoded; default: no mail",
     )
     alert_channels: tuple[SecretStr, ...] = Field(
         (),
         description="Services that receive alerts, such as Slack, Teams or PagerDuty, as a JSON "
         "list of Apprise URLs",
-    )
-    alert_timeout: float = Field(
-        10, gt=0, le=60, description="Timeout of each delivery step of an alert, in seconds"
     )
 
     alert_measured_by: int = Field(
@@ -339,9 +304,6 @@ class Settings(BaseSettings):
     )
 
     keep_landed: int = Field(30, ge=1, description="Days that landed rows are kept")
-    keep_staged_scores: int = Field(
-        7, ge=1, description="Days that scores are kept as they were before validation"
-    )
     keep_quarantine: int = Field(90, ge=1, description="Days that quarantined rows are kept")
     keep_comments: int = Field(
         400, ge=1, description="Days that comments are kept: texts, authors and threads"
@@ -355,18 +317,26 @@ class Settings(BaseSettings):
     keep_runs: int = Field(
         400, ge=1, description="Days that the runs of days in MLflow are kept, with their files"
     )
-    keep_messages: int = Field(
-        90, ge=1, description="Days that alerts are kept once they were delivered"
-    )
-    keep_sessions: int = Field(
-        30, ge=1, description="Days that sessions and access tokens are kept after their end"
-    )
     keep_old_files: int = Field(
         1,
         ge=1,
         le=7,
         description="Days that files of the Delta tables are kept after they are replaced",
     )
+
+    @model_validator(mode="after")
+    def _files_are_known(self) -> "Settings":
+        if self.config is None:
+            return self
+        if not self.config.is_dir():
+            raise ValueError(f"MODWATCH_CONFIG names {self.config}, which is no folder; make it")
+        found = {path.name for path in self.config.iterdir() if not path.name.startswith(".")}
+        if unknown := found - FILES.keys():
+            raise ValueError(
+                f"{min(unknown)} in MODWATCH_CONFIG is none of {', '.join(FILES)}; rename or "
+                "remove it"
+            )
+        return self
 
     @model_validator(mode="after")
     def _days_are_in_order(self) -> "Settings":
@@ -377,12 +347,8 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _services_are_complete(self) -> "Settings":
         _check_webhook("ALERT", self.alert_webhook_url, self.alert_webhook_secret)
-        addresses = (self.alert_mail_from, *self.alert_mail_to) if self.alert_smtp_url else ()
-        if len(addresses) == 1 or not all(map(_MAIL.fullmatch, addresses)):
-            raise ValueError(
-                "MODWATCH_ALERT_SMTP_URL requires MODWATCH_ALERT_MAIL_FROM and "
-                "MODWATCH_ALERT_MAIL_TO: plain addresses such as ops@example.org"
-            )
+        if self.alert_smtp_url:
+            _check_mail(self.alert_smtp_url.get_secret_value())
         _check_webhook("DECISION", self.decision_webhook_url, self.decision_webhook_secret)
         if self.oidc_issuer and not (self.oidc_client_id and self.oidc_roles):
             raise ValueError(
@@ -392,10 +358,10 @@ class Settings(BaseSettings):
         url = self.timestamp_url
         if url and not _HTTP.fullmatch(url.get_secret_value()):
             raise ValueError("MODWATCH_TIMESTAMP_URL is not a URL; use https://host/path")
-        if url and not self.timestamp_roots:
+        if url and not self.file("timestamps.pem"):
             raise ValueError(
-                "MODWATCH_TIMESTAMP_URL requires MODWATCH_TIMESTAMP_ROOTS, a PEM file with the "
-                "root certificates of the authority, to verify its answers"
+                "MODWATCH_TIMESTAMP_URL requires timestamps.pem in MODWATCH_CONFIG, with the root "
+                "certificates of the authority, to verify its answers"
             )
         return self
 
@@ -445,6 +411,11 @@ class Settings(BaseSettings):
                 )
         return self
 
+    def file(self, name: str) -> Path | None:
+        """Return a file of `FILES` in the folder `config`; None where it is not there."""
+        path = None if self.config is None else self.config / name
+        return path if path and path.exists() else None
+
     @property
     def own_scores(self) -> bool:
         """Whether the source brings scores, so that no model scores its comments."""
@@ -469,6 +440,17 @@ class Settings(BaseSettings):
     def models_folder(self) -> Path:
         """Local copies of registered models, by version."""
         return self.home / "models"
+
+
+def _check_mail(url: str) -> None:
+    """Raise ValueError for a URL of a mail server without a sender and recipients."""
+    query = parse_qs(url.partition("?")[2])
+    senders, recipients = query.get("from", []), query.get("to", [])
+    if len(senders) != 1 or not recipients or not all(map(_MAIL.fullmatch, senders + recipients)):
+        raise ValueError(
+            "MODWATCH_ALERT_SMTP_URL requires ?from=ADDRESS&to=ADDRESS, with `&to=` for each "
+            "further recipient: plain addresses such as ops@example.org"
+        )
 
 
 def _check_webhook(what: str, url: SecretStr | None, secret: SecretStr) -> None:

@@ -7,8 +7,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,16 +23,6 @@ M = TypeVar("M", bound=BaseModel)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[\w./:@%+,{}-]*", re.ASCII)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One setting of a file."""
-
-    name: str
-    value: str
-    #: The comment above the line.
-    comment: str
 
 
 def apply_settings_file(environ: MutableMapping[str, str]) -> dict[str, Path]:
@@ -101,22 +90,22 @@ def parse(text: str, path: Path) -> Mapping[str, str]:
     return found
 
 
-def render(title: str, entries: Sequence[Entry]) -> str:
-    """Return the text of a settings file.
+def render(title: str, values: Mapping[str, str], comments: Mapping[str, str]) -> str:
+    """Return the text of a settings file: values by name, each below its comment.
 
-    >>> print(render("Mine.", [Entry(name="A", value='{"b": "c"}', comment="A map.")]), end="")
+    >>> print(render("Mine.", {"A": '{"b": "c"}'}, {"A": "A map."}), end="")
     # Mine.
     <BLANKLINE>
     # A map.
     A='{"b": "c"}'
     """
     lines = [f"# {line}" for line in title.splitlines()]
-    for entry in entries:
-        value = entry.value if _PLAIN.fullmatch(entry.value) else shlex.quote(entry.value)
+    for name, value in values.items():
+        written = value if _PLAIN.fullmatch(value) else shlex.quote(value)
         lines += [
             "",
-            *(f"# {line}" for line in entry.comment.splitlines()),
-            f"{entry.name}={value}",
+            *(f"# {line}" for line in comments[name].splitlines()),
+            f"{name}={written}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -136,7 +125,7 @@ def write(path: Path, text: str) -> None:
         ) from None
 
 
-def read_toml(path: Path, variable: str) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of the TOML file that a setting names.
 
     Raises:
@@ -147,8 +136,7 @@ def read_toml(path: Path, variable: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         why = exc if isinstance(exc, tomllib.TOMLDecodeError) else type(exc).__name__
         raise SettingsError(
-            f"{variable} names {path}, which cannot be read as TOML ({why}); correct the file or "
-            "unset the variable"
+            f"{path} cannot be read as TOML ({why}); correct the file or leave it out"
         ) from None
 
 

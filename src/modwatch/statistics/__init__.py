@@ -12,12 +12,12 @@ Functions by topic; `docs/metrics.md` explains each metric:
     collaboration         collaboration_curve, oc_accuracy, oc_auprc, oc_auroc, remaining_cost,
                           review_effectiveness, review_efficiency, review_scores
     partly labelled days  fully_labelled, measure_days, reliability_estimates, what_if_table
-    prediction sets       conformal_coverage, conformal_prediction
+    prediction sets       conformal_prediction
     no labels             expected_performance
     agreement             cohen_kappa, krippendorff_alpha, observed_agreement,
                           observed_disagreement
     annotator error       true_labels
-    distances             jensen_shannon, population_stability_index, wasserstein
+    distances             jensen_shannon, population_stability_index
 
 Parameters that the metrics share. Columns may be lists, numpy arrays, pandas or polars Series, or
 Arrow arrays.
@@ -73,13 +73,11 @@ from modwatch.statistics.drift.cbpe import expected_performance
 from modwatch.statistics.drift.distance import (
     jensen_shannon,
     population_stability_index,
-    wasserstein,
 )
 from modwatch.statistics.estimate import Estimate
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels, true_labels
 from modwatch.statistics.live.conformal import (
     ConformalPrediction,
-    conformal_coverage,
     conformal_prediction,
 )
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay, fully_labelled
@@ -90,11 +88,11 @@ __all__ = [
     "ConformalPrediction", "ErrorEvidence", "Estimate", "GivenLabels", "LabelledDay",
     "TrueLabels", "accuracy", "auprc", "auroc",
     "brier_score", "calibration_auprc", "calibration_auroc", "cohen_kappa", "collaboration_curve",
-    "conformal_coverage", "conformal_prediction", "expected_calibration_error",
+    "conformal_prediction", "expected_calibration_error",
     "expected_performance", "fully_labelled", "jensen_shannon", "krippendorff_alpha",
     "measure_days", "observed_agreement", "observed_disagreement",
     "oc_accuracy", "oc_auprc", "oc_auroc", "population_stability_index",
     "precision", "prevalence", "recall", "reliability_curve", "reliability_estimates",
     "remaining_cost", "review_effectiveness", "review_efficiency", "review_scores", "true_labels",
-    "wasserstein", "what_if_table",
+    "what_if_table",
 ]  # fmt: skip

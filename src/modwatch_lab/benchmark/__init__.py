@@ -4,8 +4,6 @@ corpora       training, test and deployment comments
 runs          one model of the benchmark: trained, scored, kept
 evaluation    the figures of one run
 summary       means and intervals over the seeds, and the paper's finding
-differences   how the runs differ from the paper's set-up
-report        the HTML page
 cotomod       all of it, in this order
 """
 

@@ -43,15 +43,11 @@ class Comments:
 
     #: What they are, for people.
     title: str
-    #: When a comment is toxic.
-    definition: str
     texts: tuple[str, ...] = field(repr=False)
     #: (N,) 1 toxic, 0 not.
     labels: NDArray[np.int8] = field(repr=False)
     #: (N,) weights: how many comments each one represents.
     weights: NDArray[np.float64] = field(repr=False)
-    #: Comments before any was left out.
-    available: int
     #: Comments that were left out, by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -59,25 +55,21 @@ class Comments:
     def labelled(
         cls,
         title: str,
-        definition: str,
         texts: tuple[str, ...],
         labels: NDArray[Any],
         left_out: Mapping[str, int] | None = None,
     ) -> "Comments":
         """Return comments with the weight 1.
 
-        >>> Comments.labelled("two", "as labelled", ("a", "b"), np.array([1, 0])).prevalence
+        >>> Comments.labelled("two", ("a", "b"), np.array([1, 0])).prevalence
         0.5
         """
-        removed = dict(left_out or {})
         return cls(
             title=title,
-            definition=definition,
             texts=texts,
             labels=labels.astype(np.int8),
             weights=np.ones(len(texts)),
-            available=len(texts) + sum(removed.values()),
-            left_out=removed,
+            left_out=dict(left_out or {}),
         )
 
     @property
@@ -101,7 +93,7 @@ class Comments:
 
         Weights are 1 for toxic comments.
 
-        >>> half = Comments.labelled("two", "as labelled", ("a", "b"), np.array([1, 0]))
+        >>> half = Comments.labelled("two", ("a", "b"), np.array([1, 0]))
         >>> half.weighted_to(0.1).weights.tolist()
         [1.0, 9.0]
         """
@@ -208,7 +200,6 @@ def _synthetic() -> tuple[Comments, Comments, Comments]:
             Community(seed=seed, drift=Drift(start=data.first_day)),
         ),
     ]
-    label = "as the generator of the synthetic community made it"
     tests = []
     for title, community in parts:
         batches = [
@@ -216,9 +207,9 @@ def _synthetic() -> tuple[Comments, Comments, Comments]:
         ]
         texts = tuple(text for batch in batches for text in batch.column("text").to_pylist())
         labels = np.concatenate([batch.column("label").to_numpy() for batch in batches])
-        tests.append(Comments.labelled(f"the synthetic community, {title}", label, texts, labels))
+        tests.append(Comments.labelled(f"the synthetic community, {title}", texts, labels))
     first = Comments.labelled(
-        "the synthetic community, before its first day", label, history.texts, history.labels
+        "the synthetic community, before its first day", history.texts, history.labels
     )
     return first, tests[0], tests[1]
 
@@ -226,7 +217,7 @@ def _synthetic() -> tuple[Comments, Comments, Comments]:
 def _training(folder: Path | None) -> Comments:
     path = published_file("jigsaw2018", "train.parquet", root=folder)
     found = jigsaw2018.training_part(path.parent)
-    return _part("training part", "“toxic”; where it is not known, any of the six labels", found)
+    return _part("training part", found)
 
 
 def _balanced_test(folder: Path | None) -> Comments:
@@ -236,7 +227,6 @@ def _balanced_test(folder: Path | None) -> Comments:
     return _of_items(
         "Jigsaw 2018 (Wikipedia Talk), a sample of the test part with all of its toxic comments, "
         "weighted to the prevalence of the whole",
-        "“toxic”",
         corpus,
         corpus.items["label"].to_pylist(),
     )
@@ -244,14 +234,14 @@ def _balanced_test(folder: Path | None) -> Comments:
 
 def _challenge(folder: Path) -> tuple[Comments, Comments]:
     return (
-        _part("training part", "“toxic”", jigsaw2018.training_part(folder)),
-        _part("test part", "“toxic”", jigsaw2018.test_part(folder)),
+        _part("training part", jigsaw2018.training_part(folder)),
+        _part("test part", jigsaw2018.test_part(folder)),
     )
 
 
-def _part(name: str, definition: str, found: corpora.LabelledTexts) -> Comments:
+def _part(name: str, found: corpora.LabelledTexts) -> Comments:
     title, left_out = f"Jigsaw 2018 (Wikipedia Talk), {name}", found.account.left_out
-    return Comments.labelled(title, definition, found.texts, found.labels, left_out)
+    return Comments.labelled(title, found.texts, found.labels, left_out)
 
 
 def _rated(folder: Path | None) -> Comments:
@@ -262,20 +252,16 @@ def _rated(folder: Path | None) -> Comments:
 
 def _by_share(title: str, corpus: corpora.Corpus) -> Comments:
     shares = corpus.items["score"].to_pylist()
-    label = f"more than {100 * CIVIL_COMMENTS_THRESHOLD:g} % of the raters labelled toxic"
     above = [None if share is None else share > CIVIL_COMMENTS_THRESHOLD for share in shares]
-    return _of_items(title, label, corpus, above)
+    return _of_items(title, corpus, above)
 
 
-def _of_items(
-    title: str, definition: str, corpus: corpora.Corpus, labels: list[int | bool | None]
-) -> Comments:
+def _of_items(title: str, corpus: corpora.Corpus, labels: list[int | bool | None]) -> Comments:
     rows = zip(corpus.items["text"].to_pylist(), labels, strict=True)
     kept = [(text, label) for text, label in rows if text and label is not None]
     missing = len(labels) - len(kept)
     return Comments.labelled(
         title,
-        definition,
         tuple(text for text, _ in kept),
         np.array([label for _, label in kept], np.int8),
         {**corpus.left_out, **({"no_text_or_label": missing} if missing else {})},

@@ -1,7 +1,6 @@
-"""CoToMoD from data to report: load, run what is missing, summarise, write."""
+"""CoToMoD from data to figures: load, run what is missing, summarise, write."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import torch
 
 from modwatch.models.recipe import LOSSES, METHODS, Loss, Method, Recipe
 from modwatch.models.training import library_versions
-from modwatch_lab.benchmark import differences, paper, summary
+from modwatch_lab.benchmark import paper, summary
 from modwatch_lab.benchmark.corpora import BenchmarkData, Comments
 from modwatch_lab.benchmark.evaluation import DRAWS
-from modwatch_lab.benchmark.report import render_report
 from modwatch_lab.benchmark.runs import Bench, Result, Say, complete, planned, to_json, write_file
 
 
@@ -32,8 +30,8 @@ def run_cotomod(
     """Run the benchmark, write its results to the folder `output`, and return them.
 
     Runs that lie in the folder are not repeated; an interrupted one resumes from its checkpoints.
-    Written are `runs/` (scores and figures of each run), `results.json`, `table.csv`, `curves.csv`,
-    `finding.csv` and `report.html`. Equal data, recipe and seeds give equal files on one machine.
+    Written are `runs/` (scores and figures of each run), `results.json`, `table.csv`, `curves.csv`
+    and `finding.csv`. Equal data, recipe and seeds give equal files on one machine.
 
     Args:
         recipe: hyperparameters of all runs; `method`, `loss`, calibration and threshold are set by
@@ -51,8 +49,7 @@ def run_cotomod(
     write_file(output / "results.json", to_json(found))
     for name in ("table", "curves", "finding"):
         write_file(output / f"{name}.csv", _csv(found[name]))
-    write_file(output / "report.html", render_report(found).encode())
-    say(f"{output / 'report.html'} has the report")
+    say(f"{output} has the figures")
     return found
 
 
@@ -60,7 +57,7 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
     """Return the results of a benchmark as JSON values.
 
     `table`, `curves` and `finding` are the rows of `summary`; `sentences` says where the finding
-    holds; `aspects` are those of `differences`.
+    holds.
     """
     finding = summary.finding_rows(results)
     curves = summary.curve_rows(results)
@@ -80,6 +77,7 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
             "Tested on (in domain)": _described(data.in_domain),
             "Tested on (out of domain)": _described(data.out_of_domain),
         },
+        "left_out_of_training": dict(data.train.left_out),
         "table": summary.table_rows(results),
         "curves": curves,
         "finding": finding,
@@ -87,7 +85,6 @@ def results_of(data: BenchmarkData, results: Sequence[Result]) -> dict[str, Any]
             *summary.finding_sentences(finding),
             *summary.best_sentences(curves),
         ],
-        "aspects": [asdict(aspect) for aspect in differences.aspects(data, results)],
     }
 
 

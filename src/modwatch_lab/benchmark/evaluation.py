@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from modwatch import statistics as metrics
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
-from modwatch.statistics.collaboration.ranking import Sweep, reviews
 
 #: The metrics of the tables, by the names of `paper.METRIC_TITLES`.
 TABLE_METRICS = {
@@ -73,47 +72,6 @@ def advantage_draws(label: Floats, prob: Floats, weight: Floats, draws: int) -> 
     return np.array([advantage(label, prob, weight * count) for count in counts])
 
 
-def reviewed_rows(label: Floats, prob: Floats, weight: Floats) -> list[dict[str, float | None]]:
-    """Return what the reviews of both strategies contain, a row for each α of the finding.
-
-    `overlap` is the share of reviews that are the same comments, `flagged` that of all comments
-    with p > 0.5, and for each strategy `…_toxic` the share of reviews that are toxic;
-    `…_gain_toxic` and `…_gain_other` are OC-AUROC less AUROC if of its reviews only the toxic ones,
-    or only the others, were decided by the oracle.
-    """
-    sweep = Sweep(label, prob)
-    parts = {
-        name: [
-            review.reviewed(score)
-            for review in reviews(score, FINDING_FRACTIONS, weight)
-        ]
-        for name, score in ((name, metrics.review_scores(prob, name)) for name in STRATEGIES)
-    }  # fmt: skip
-    flagged = float(weight @ (prob > 0.5) / weight.sum())
-    rows = []
-    for place, alpha in enumerate(FINDING_FRACTIONS):
-        row: dict[str, float | None] = {"alpha": alpha, "flagged": flagged}
-        both = np.minimum(*(parts[name][place] for name in STRATEGIES))
-        row["overlap"] = _share(both, parts["toxicity"][place], weight)
-        for name in STRATEGIES:
-            part = parts[name][place]
-            row[f"{name}_toxic"] = _share(part * label, part, weight)
-            for kind, of_kind in (("toxic", label), ("other", 1 - label)):
-                row[f"{name}_gain_{kind}"] = _gain(sweep, weight, part * of_kind)
-        rows.append(row)
-    return rows
-
-
-def _share(part: Floats, whole: Floats, weight: Floats) -> float | None:
-    total = float(weight @ whole)
-    return float(weight @ part) / total if total > 0 else None
-
-
-def _gain(sweep: Sweep, weight: Floats, reviewed: Floats) -> float | None:
-    areas = [sweep.curve(weight, part).auroc() for part in (reviewed, np.zeros(weight.size))]
-    return None if None in areas else areas[0] - areas[1]  # type: ignore[operator]
-
-
 def evaluated(label: NDArray[np.int8], prob: Floats, weight: Floats) -> dict[str, Any]:
     """Return all figures of one model on n comments, as JSON values."""
     y = label.astype(np.float64)
@@ -129,5 +87,4 @@ def evaluated(label: NDArray[np.int8], prob: Floats, weight: Floats) -> dict[str
         # Of a model that flags nothing.
         "nothing": table(np.zeros(y.size)),
         "curve": curve_rows(y, prob, weight),
-        "reviewed": reviewed_rows(y, prob, weight),
     }

@@ -66,13 +66,8 @@ _PUBLISHED = {
     },
 }
 
-#: Base model, members, passes (section 5), and model runs that were averaged (tables 2 and 3).
-ENCODER, MEMBERS, PASSES, SEEDS = "BERT-base, pre-trained", 10, 10, 10
-
-#: Comments and toxic ones of Wikipedia Talk (training and test together) and of CivilComments
-#: (section 4.2).
+#: Comments and toxic ones of Wikipedia Talk, training and test together (section 4.2).
 WIKIPEDIA_TALK = (223_549, 21_384)
-CIVIL_COMMENTS = (1_999_514, 50_350)
 
 #: Model and strategy with the highest OC-AUROC (captions of figures 2 and 3).
 BEST_OC_AUROC = {

@@ -69,11 +69,7 @@ class Result:
     run: Run
     #: Facts about the networks: steps, average precision of held-out comments.
     networks: list[dict[str, Any]]
-    #: The recipe that was trained, with the length that the encoder allows.
-    recipe: dict[str, Any]
-    #: Training comments, toxic ones, and those held out for early stopping.
-    training: dict[str, int]
-    #: By domain: `table`, `curve` and `reviewed` of `evaluation.evaluated`.
+    #: By domain: `table` and `curve` of `evaluation.evaluated`.
     figures: dict[str, dict[str, Any]]
     #: By domain: (draws, A), `evaluation.advantage_draws`.
     draws: dict[str, NDArray[np.float64]]
@@ -142,14 +138,14 @@ class Bench:
 
 
 def complete(bench: Bench, runs: Sequence[Run], *, say: Say) -> list[Result]:
-    """Return the results of `runs` in order; train and keep those that are missing or damaged.
+    """Return the results of `runs` in order; train and keep those that are missing.
 
     Raises:
         ModelError: a network cannot be trained, or the folder cannot be written to.
     """
     with _writing(bench.folder):
         bench.folder.mkdir(parents=True, exist_ok=True)
-    missing = [run for run in runs if _load(bench, run, say) is None]
+    missing = [run for run in runs if _load(bench, run) is None]
     jobs = list(_jobs(missing))
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them kept in {bench.folder}")
     # To train a network, or to score a run, is a unit of work.
@@ -159,7 +155,7 @@ def complete(bench: Bench, runs: Sequence[Run], *, say: Say) -> list[Result]:
         _carry_out(bench, job, wait, before=sum(units[:number]), whole=sum(units))
     for job in _jobs(runs):  # of a process that was killed before it removed them
         shutil.rmtree(bench.checkpoints(job[-1]), ignore_errors=True)
-    found = [_load(bench, run, say) for run in runs]
+    found = [_load(bench, run) for run in runs]
     return [result for result in found if result is not None]
 
 
@@ -242,7 +238,6 @@ def _keep(bench: Bench, run: Run, model: TrainedModel, ids: dict[str, list[list[
     document = {
         "run": {"method": run.method, "loss": run.loss, "seed": run.seed},
         "identity": bench.identity(bench.recipe_of(run), run.seed),
-        "scores_sha256": hashlib.sha256(buffer.getvalue()).hexdigest(),
         "networks": [
             {"steps": made["steps"], "average_precision": made["average_precision"]}
             for made in facts.networks[: recipe.networks]
@@ -255,33 +250,22 @@ def _keep(bench: Bench, run: Run, model: TrainedModel, ids: dict[str, list[list[
         },
         "figures": figures,
     }
-    write_file(path, to_json(document | {"digest": _digest(document)}))
+    write_file(path, to_json(document))
 
 
-def _load(bench: Bench, run: Run, say: Say) -> Result | None:
-    """Return the kept result of a run; None if there is none, or if it is damaged."""
+def _load(bench: Bench, run: Run) -> Result | None:
+    """Return the kept result of a run; None if there is none. The figures are written last."""
     path = bench.path(run)
     if not path.exists():
         return None
-    try:
-        document = json.loads(path.read_bytes())
-        whole = document.pop("digest") == _digest(document)
-        scores = path.with_suffix(".npz").read_bytes()
-        whole = whole and document["scores_sha256"] == hashlib.sha256(scores).hexdigest()
-        if whole and document["identity"] == bench.identity(bench.recipe_of(run), run.seed):
-            arrays = np.load(io.BytesIO(scores), allow_pickle=False)
-            return Result(
-                run=run,
-                networks=document["networks"],
-                recipe=document["recipe"],
-                training=document["training"],
-                figures={domain: document["figures"][domain] for domain in DOMAINS},
-                draws={domain: arrays[f"{domain}_advantage"] for domain in DOMAINS},
-            )
-    except (ValueError, KeyError, TypeError, OSError):
-        pass  # reported below, like other damage
-    say(f"{path.name} or its scores are damaged; this run is trained again")
-    return None
+    document = json.loads(path.read_bytes())
+    with np.load(path.with_suffix(".npz"), allow_pickle=False) as arrays:
+        return Result(
+            run=run,
+            networks=document["networks"],
+            figures={domain: document["figures"][domain] for domain in DOMAINS},
+            draws={domain: arrays[f"{domain}_advantage"] for domain in DOMAINS},
+        )
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -20,12 +20,6 @@ Verdict = Literal["uncertainty better", "toxicity better", "undecided", "equal"]
 #: Differences of OC-AUROC that are rounding.
 _ROUNDING = 1e-12
 
-#: Accuracy above that of flagging nothing up to which a model flags next to nothing.
-_NO_BETTER = 0.0005
-
-#: Share of common reviews from which on two strategies count as reviewing the same comments.
-_SAME_REVIEWS = 0.95
-
 
 def mean_over_seeds(
     values: Sequence[float | None], *, limits: tuple[float, float] = (-1.0, 1.0)
@@ -77,23 +71,6 @@ def table_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     return rows
 
 
-def idle_models(rows: Sequence[dict[str, Any]]) -> set[tuple[str, str, str]]:
-    """Return domain, loss and method of the models of a table that are no more accurate than none.
-
-    They flag next to nothing, so that every toxic comment is an error that a review finds: a high
-    Review Efficiency is no merit of theirs.
-
-    >>> row = {"domain": "in", "loss": "focal", "method": "sngp", "metric": "accuracy"}
-    >>> idle_models([row | {"mean": 0.9, "nothing": 0.9}, row | {"mean": 0.95, "nothing": 0.9}])
-    {('in', 'focal', 'sngp')}
-    """
-    return {
-        (row["domain"], row["loss"], row["method"])
-        for row in rows
-        if row["metric"] == "accuracy" and row["mean"] <= row["nothing"] + _NO_BETTER
-    }
-
-
 def curve_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     """Return a row for each environment, loss, method, strategy, review fraction and metric.
 
@@ -116,8 +93,7 @@ def finding_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 
     Columns: domain, loss, method, alpha; mean, low, high, seeds of the difference, paired over the
     seeds; comments_low and comments_high, the 95 % percentile interval of the mean over the seeds
-    by paired bootstrap of the tested comments; verdict, why; the columns of
-    `evaluation.reviewed_rows`, means over the seeds.
+    by paired bootstrap of the tested comments; verdict.
 
     The verdict is in favour of a strategy if both intervals are on its side of 0 (with one seed,
     that of the comments).
@@ -136,10 +112,8 @@ def finding_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
                 **found,
                 "comments_low": None if ends is None else float(ends[0]),
                 "comments_high": None if ends is None else float(ends[1]),
-                **_reviewed(group, domain, place),
             }
             row["verdict"] = _verdict(row)
-            row["why"] = "" if row["verdict"] == "uncertainty better" else _why(row)
             rows.append(row)
     return rows
 
@@ -163,15 +137,6 @@ def _difference(result: Result, domain: str, alpha: float) -> float | None:
     return float(area["uncertainty"] - area["toxicity"])
 
 
-def _reviewed(group: Sequence[Result], domain: str, place: int) -> dict[str, float | None]:
-    rows = [result.figures[domain]["reviewed"][place] for result in group]
-    return {
-        name: mean_over_seeds([row[name] for row in rows])["mean"]
-        for name in rows[0]
-        if name != "alpha"
-    }
-
-
 def _verdict(row: dict[str, Any]) -> Verdict:
     """Return which strategy is better.
 
@@ -188,48 +153,6 @@ def _verdict(row: dict[str, Any]) -> Verdict:
     if low > 0:
         return "uncertainty better"
     return "toxicity better" if high < 0 else "undecided"
-
-
-def _why(row: dict[str, Any]) -> str:
-    """Return a sentence about what the two strategies review, from the figures of the row."""
-    gains = [f"{strategy}_gain_{kind}" for strategy in ("uncertainty", "toxicity")
-             for kind in ("toxic", "other")]  # fmt: skip
-    if any(row[name] is None for name in ("overlap", *gains)):
-        return "There are too few reviews, or comments of one class only."
-    same = (
-        f"{100 * row['overlap']:.0f} % of the reviews are the same comments: only "
-        f"{100 * row['flagged']:.1f} % of all comments score above 0.5, and below 0.5 both "
-        "strategies have the same order."
-    )
-    if row["overlap"] >= _SAME_REVIEWS:
-        return _spanning(row) + same
-    toxic, other = (
-        row[f"uncertainty_gain_{kind}"] - row[f"toxicity_gain_{kind}"]
-        for kind in ("toxic", "other")
-    )
-    return _spanning(row) + (
-        f"{'Over' if row['mean'] and row['mean'] > 0 else 'Against'} toxicity, the reviews by "
-        f"uncertainty gain {toxic:+.4f} of AUROC from toxic comments that the model ranks low, and "
-        f"{other:+.4f} from others that it ranks high; {100 * row['overlap']:.0f} % of the reviews "
-        "are the same comments."
-    )
-
-
-def _spanning(row: dict[str, Any]) -> str:
-    """Return which intervals include 0, as the beginning of a sentence.
-
-    >>> _spanning({"low": -0.1, "high": 0.2, "comments_low": 0.1, "comments_high": 0.2})
-    'The interval over the seeds includes 0. '
-    """
-    ends = {"seeds": ("low", "high"), "comments": ("comments_low", "comments_high")}
-    found = [
-        f"that over the {name}"
-        for name, (low, high) in ends.items()
-        if row[low] is not None and row[low] <= 0 <= row[high]
-    ]
-    if not found:
-        return ""
-    return f"The interval {' and '.join(found).removeprefix('that ')} includes 0. "
 
 
 def finding_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:

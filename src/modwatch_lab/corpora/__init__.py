@@ -30,7 +30,6 @@ LOADERS: Mapping[str, Callable[[Path, Counter[str]], Corpus]] = MappingProxyType
         "crehate": annotated.crehate,
         "md_agreement": annotated.md_agreement,
         "sbic": annotated.sbic,
-        "wikipedia_detox": annotated.wikipedia_detox,
         "wikipedia_talk": wikipedia_talk.load,
         "xhate_stability": annotated.xhate_stability,
     }

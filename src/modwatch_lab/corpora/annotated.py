@@ -8,11 +8,8 @@ import gzip
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from modwatch.common.errors import SourceError
 from modwatch.data.sources.values import majority
@@ -39,8 +36,6 @@ _SBIC_ATTRIBUTES = (
     "annotatorRace",
     "annotatorAge",
 )
-_DETOX_TASKS = ("toxicity", "attack", "aggression")
-_DETOX_ATTRIBUTES = ("gender", "english_first_language", "age_group", "education")
 _XHATE_LABELS = {"Hateful": 1, "Not hateful": 0}
 
 
@@ -172,53 +167,6 @@ def sbic(path: Path, left_out: Counter[str]) -> Corpus:
         item["groups"] = sorted(groups[item["comment_id"]])
     people = annotator_table(votes.values(), _SBIC_ATTRIBUTES)
     return Corpus.from_rows("sbic", left_out, items, list(votes.values()), people)
-
-
-def wikipedia_detox(path: Path, left_out: Counter[str]) -> Corpus:
-    """Return Wikipedia Detox (Wulczyn, Thain, Dixon 2017, Ex Machina).
-
-    A folder with `<task>_annotated_comments.tsv` and `<task>_annotations.tsv`, and optionally
-    `<task>_worker_demographics.tsv`, for the first available task of toxicity, attack, aggression.
-    The worker table can also be read alone, as a file.
-    """
-    name = "wikipedia_detox"
-    if path.is_file():
-        return Corpus.from_rows(name, left_out, [], annotators=_detox_workers(path, left_out))
-    comments = reading.find(path, *(f"{task}_annotated_comments.tsv*" for task in _DETOX_TASKS))
-    task = comments.name.split("_", 1)[0]
-    file = reading.find(path, f"{task}_annotations.tsv*")
-    votes = [
-        {
-            "comment_id": _whole(row["rev_id"]),
-            "annotator_id": _whole(row["worker_id"]),
-            "label": reading.binary(row[task], file),
-        }
-        for row in reading.rows(file, ("rev_id", "worker_id", task), left_out, delimiter="\t")
-    ]
-    items = reading.voted_items(_detox_texts(comments, left_out), votes)
-    people = sorted(path.glob(f"{task}_worker_demographics.tsv*"))
-    return Corpus.from_rows(
-        name, left_out, items, votes, _detox_workers(people[0], left_out) if people else None
-    )
-
-
-def _detox_texts(path: Path, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
-    for row in reading.rows(path, ("rev_id", "comment"), left_out, delimiter="\t"):
-        # The publishers replaced line breaks and tabs by these tokens.
-        text = row["comment"].replace("NEWLINE_TOKEN", "\n").replace("TAB_TOKEN", "\t")
-        yield _whole(row["rev_id"]), text
-
-
-def _detox_workers(path: Path, left_out: Counter[str]) -> pa.Table:
-    columns = ("worker_id", *_DETOX_ATTRIBUTES)
-    rows = reading.rows(path, columns, left_out, delimiter="\t")
-    people = [{**row, "annotator_id": _whole(row["worker_id"])} for row in rows]
-    return annotator_table(people, _DETOX_ATTRIBUTES)
-
-
-def _whole(number: str) -> str:
-    """Return an id without the `.0` of some files."""
-    return number.removesuffix(".0")
 
 
 def xhate_stability(path: Path, left_out: Counter[str]) -> Corpus:

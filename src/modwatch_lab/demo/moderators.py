@@ -35,7 +35,7 @@ DEMO_AUDITORS = (
 #: False-positive and false-negative rate of each of them.
 AUDITOR_ERROR_RATES = (0.0005, 0.01)
 
-#: The queue for audits in `queue_rules.toml`.
+#: The queue for audits in `config/queues.toml`.
 AUDIT_QUEUE = "audits"
 
 #: Rates of skipped and escalated items.

@@ -6,18 +6,19 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from modwatch.common import days
 from modwatch.common.errors import SourceError, StackError
 from modwatch.common.installed import MEASURING, SCORING
 from modwatch.installation.resources import open_resources
-from modwatch.installation.stack.airflow import AirflowClient, DayRun
 from modwatch.installation.stack.installation import narrator
 from modwatch.installation.stack.progress import Wait, time_left
 from modwatch.installation.stack.supervisor import interruptible
 from modwatch.monitoring.publishing.view import days_address
 from modwatch.review.quality_control.gold import add_gold
+from modwatch_lab.demo.airflow_runs import AirflowRuns, DayRun
 from modwatch_lab.demo.datasets import AUDIT, demo_data
 from modwatch_lab.demo.moderators import (
     Shift,
@@ -33,7 +34,7 @@ from modwatch_lab.demo.summary import summarise
 _USUAL_PREPARATION, _USUAL_SUMMARY = 15, 10
 _DAY_SECONDS = 120
 _TRAINING_SECONDS = 600
-#: With a pre-trained encoder.
+#: With a recipe, such as that of a pre-trained encoder.
 _TUNING_SECONDS = 7_200
 _LEFT_FOR_THE_VISITOR = 5
 _AUDIT_DAG = "audit_recall"
@@ -55,7 +56,7 @@ def run_demo(
     name: str,
     *,
     once: bool,
-    encoder: str | None = None,
+    recipe: Path | None = None,
     error_rates: tuple[float, float] | None = None,
     scorer: str = "local",
     drift: bool = False,
@@ -63,7 +64,7 @@ def run_demo(
     """Run the demo `name`; return 0 when every run succeeded, 1 otherwise.
 
     With `once` all services are stopped at the end; otherwise they run until Ctrl-C. The model is
-    the offline one, or `encoder` (a folder or a name on the hub) fine-tuned. `error_rates` are the
+    the offline one, or that of `recipe`, a TOML file. `error_rates` are the
     false-positive and false-negative rate of all simulated moderators. Comments are scored in the
     tasks (`scorer` is "local") or by a model server ("serve"). With `drift` the synthetic community
     changes in the second week.
@@ -81,7 +82,7 @@ def run_demo(
         served = scorer == "serve"
         with interruptible(), started(data, say, served=served) as demo:
             with MemoryGauge(demo.stack, home=demo.settings.home) as gauge:
-                train_champion(demo, encoder)
+                train_champion(demo, recipe)
                 demo.stack.wait_ready()
                 if served:
                     start_model_server(demo)
@@ -99,28 +100,21 @@ def run_demo(
     return 0 if succeeded else 1
 
 
-def training_arguments(data: str, encoder: str | None) -> list[str]:
-    """Return the arguments of the command that trains the champion.
-
-    >>> training_arguments("wikipedia_talk", "models/small")
-    ['train', '--data', 'wikipedia_talk', '--encoder', 'models/small']
-    """
-    return ["train", "--data", data, *(("--encoder", encoder) if encoder else ())]
-
-
-def train_champion(demo: Demo, encoder: str | None = None) -> None:
+def train_champion(demo: Demo, recipe: Path | None = None) -> None:
     """Train the champion in a separate process, and print its progress.
 
     The data is written to files, too, for `train_model`.
     """
     demo.say(f"preparing the training data; {time_left(_USUAL_PREPARATION)}")
     write_model_data(demo.data, demo.settings)
-    command = [sys.executable, "-m", "modwatch", *training_arguments(demo.data.name, encoder)]
+    command = [sys.executable, "-m", "modwatch", "train", "--data", demo.data.name]
+    if recipe is not None:
+        command += ["--recipe", str(recipe)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in process.stdout or ():
             demo.say(line.rstrip())
-        if process.wait(timeout=_TUNING_SECONDS if encoder else _TRAINING_SECONDS):
+        if process.wait(timeout=_TUNING_SECONDS if recipe else _TRAINING_SECONDS):
             raise StackError("training failed; see the message above")
     finally:
         process.kill()
@@ -131,7 +125,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
 
     The simulated moderators `leave` some comments of the last day for the visitor.
     """
-    with closing(AirflowClient(demo.airflow)) as client:
+    with closing(AirflowRuns(demo.airflow)) as client:
         client.wait_for_dags({SCORING, MEASURING, _AUDIT_DAG, _MODEL_DAG, _OPINIONS_DAG})
         for dag in (SCORING, _MODEL_DAG, _OPINIONS_DAG):
             client.unpause(dag)
@@ -158,7 +152,7 @@ def _make_days(demo: Demo, *, leave: int, error_rates: tuple[float, float] | Non
         return succeeded and audited == report == "success"
 
 
-def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
+def _reported(demo: Demo, client: AirflowRuns, run: str) -> str:
     """Return the state of the weekly report once it has ended."""
     wait = Wait(demo.say, usual=_USUAL_REPORT)
     state = client.wait_for_task(
@@ -173,7 +167,7 @@ def _reported(demo: Demo, client: AirflowClient, run: str) -> str:
     return state
 
 
-def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
+def _scored(demo: Demo, client: AirflowRuns, shift: Shift) -> list[DayRun]:
     """Score every day of the demo; meanwhile `shift` works the queue."""
     data, dag = demo.data, SCORING
     demo.say(f"Airflow backfills {dag}, {data.first_day} to {data.last_day}")
@@ -186,7 +180,7 @@ def _scored(demo: Demo, client: AirflowClient, shift: Shift) -> list[DayRun]:
     return _wait(demo, client, dag, review)
 
 
-def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
+def _measured(demo: Demo, client: AirflowRuns) -> list[DayRun]:
     """Measure every day of the demo.
 
     The DAG is paused while days are scored: by schedule it would measure each before its review,
@@ -202,7 +196,7 @@ def _measured(demo: Demo, client: AirflowClient) -> list[DayRun]:
 
 def _wait(
     demo: Demo,
-    client: AirflowClient,
+    client: AirflowRuns,
     dag: str,
     ended: Callable[[DayRun], None] = lambda _: None,
 ) -> list[DayRun]:
@@ -262,7 +256,7 @@ class DayProgress:
         return f"{self._dag} {self._days[self._done]}: {_are_running(running)}, {done}"
 
 
-def _audited(demo: Demo, client: AirflowClient) -> str:
+def _audited(demo: Demo, client: AirflowRuns) -> str:
     """Audit all days of the demo; return the state of the run, `success` or `failed`."""
     data = demo.data
     form = {
@@ -309,7 +303,7 @@ def _are_running(tasks: Iterable[str]) -> str:
     return f"{', '.join(names) or 'no task'} {'are' if len(names) > 1 else 'is'} running"
 
 
-def _all_succeeded(demo: Demo, client: AirflowClient, runs: Mapping[str, Sequence[DayRun]]) -> bool:
+def _all_succeeded(demo: Demo, client: AirflowRuns, runs: Mapping[str, Sequence[DayRun]]) -> bool:
     """Return whether all runs succeeded; print the failed tasks."""
     failed = [(dag, run) for dag, all_runs in runs.items() for run in all_runs
               if run.state != "success"]  # fmt: skip

@@ -24,7 +24,7 @@ from modwatch_lab.demo.datasets import DemoData
 DEMO_SETTINGS = {
     "MODWATCH_REVIEW_FRACTION": "0.1",
     "MODWATCH_SLICE_SHARE": "0.25",
-    "MODWATCH_QUEUE_RULES": str(Path(__file__).with_name("queue_rules.toml")),
+    "MODWATCH_CONFIG": str(Path(__file__).with_name("config")),
     "MODWATCH_TORCH_THREADS": "1",  # two scoring tasks share the two cores
 }
 

@@ -23,14 +23,14 @@ from small_audits import (
     small_installation,
 )
 
+from installation import config_with
 from modwatch.audits import files
 from modwatch.audits.evidence import Event, moment
-from modwatch.audits.witnesses import Witnesses
+from modwatch.audits.witnesses import read_witnesses
 from modwatch.cli.main import main
 from modwatch.common.errors import AuditError
 from modwatch.common.ledger.chain import commitment
 from modwatch.common.ledger.signatures import make_key, read_key, read_signers
-from modwatch.common.ledger.timestamps import read_roots
 from modwatch.installation.resources import Resources, open_resources
 
 pytestmark = [
@@ -56,12 +56,13 @@ def tsa(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def witnessed(keys, tsa):
+def witnessed(keys, tsa, tmp_path_factory):
     """Return a function that gives an installation signers and an authority that answers."""
     with pytest.MonkeyPatch.context() as patched, serving(tsa.answer) as url:
         patched.setenv("no_proxy", "127.0.0.1")
-        names = {"timestamp_url": url, "timestamp_roots": tsa.roots}
-        yield lambda home: home.but(**names, audit_signers=keys / "signers.toml")
+        files = {"timestamps.pem": tsa.roots, "signers.toml": keys / "signers.toml"}
+        config = config_with(tmp_path_factory.mktemp("witnesses"), files)
+        yield lambda home: home.but(timestamp_url=url, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -235,29 +236,26 @@ def test_signatures_and_timestamps_are_removed(published, keys, tsa):
         for name, item in published.audit_store.read("small").items()
         if not files.witnessed_steps(name)
     }
-    signers, roots = read_signers(keys / "signers.toml"), read_roots(tsa.roots)
-    demanded = Witnesses(signers=signers, roots=roots, required=True).levels(folder)
-    assert [len(level.problems) for level in demanded] == [2, 2]
-    result = Witnesses(signers=signers, roots=roots).levels(folder)
+    demanded = read_witnesses(keys / "signers.toml", tsa.roots)
+    assert [len(level.problems) for level in demanded.levels(folder)] == [2, 2]
+    result = replace(demanded, required=False).levels(folder)
     assert [(len(level.problems), len(level.remarks)) for level in result] == [(0, 2), (0, 2)]
 
 
-def test_a_step_does_not_wait_for_an_authority(
-    small_home, tsa, caplog,
-    monkeypatch
-):  # fmt: skip
+def test_a_step_does_not_wait_for_an_authority(small_home, tsa, caplog, monkeypatch, tmp_path):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    away = small_home.but(timestamp_url="http://127.0.0.1:9/?hunter2", timestamp_roots=tsa.roots)
+    config = config_with(tmp_path, {"timestamps.pem": tsa.roots})
+    away = small_home.but(timestamp_url="http://127.0.0.1:9/?hunter2", config=config)
     with open_resources(away.settings) as resources:
         go_to(resources, "approve")
         assert resources.audit_store.chain("small")[-1].action == "approved"
         assert "has no timestamp yet" in caplog.text
         assert "hunter2" not in caplog.text
         assert remarks(resources, "timestamps") == [
-            "the step approved has no timestamp: its time is only that of the own clock"
+            "the step approved by 'eve' has no timestamp: its time is only that of the own clock"
         ]
     with serving(tsa.answer) as url:
-        back = small_home.but(timestamp_url=url, timestamp_roots=tsa.roots)
+        back = small_home.but(timestamp_url=url, config=config)
         with open_resources(back.settings) as resources:
             assert resources.audit("small").stamp() == ["chain-2.tsr"]
             assert resources.audit("small").stamp() == []

@@ -11,8 +11,8 @@ from typing import Any
 
 from audit_making import CONFIRMED, Auditor, days_of, make_comments, make_plan
 
-from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
-from modwatch.audits.dsa.statement import automated_means_csv, qualitative_csv
+from modwatch.audits.dsa.from_audit import Measures, automated_means
+from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.verify import read_evidence
 from modwatch.statistics.audit.plan import AuditPlan, PopulationDay
 from modwatch.statistics.audit.results import computed
@@ -67,9 +67,11 @@ def cells(content: bytes) -> dict[tuple[str, str], dict[str, str]]:
     return {(row["Scope"], row["Indicator"].rpartition(" - ")[2]): row for row in rows}
 
 
-def part_8(kind: str = "ordinary", measures: Mapping[str, Measures] = MEASURES) -> bytes:
-    return automated_means_csv(automated_means(*audited(kind), measures, service="Forum"))
+def part_8(
+    kind: str = "ordinary", measures: Mapping[str, Measures] = MEASURES, service: str = "Forum"
+) -> bytes:
+    return automated_means(*audited(kind), measures, service=service)
 
 
-def part_11(kind: str = "ordinary") -> bytes:
-    return qualitative_csv(qualitative(*audited(kind), MEASURES, service="Forum"))
+def part_11(kind: str = "ordinary", service: str = "Forum") -> bytes:
+    return qualitative(*audited(kind), MEASURES, service=service)

@@ -1,5 +1,7 @@
 """Parts 8 and 11 from an audit in memory: rates from its result, the rest blank with the reason."""
 
+import csv
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,11 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audits.dsa.half_year import GOLDEN, MEASURES, audited, cells, part_8, part_11
-from modwatch.audits.dsa.from_audit import Measures, automated_means, qualitative
-from modwatch.audits.dsa.statement import Missing, value_text
+from modwatch.audits.dsa.cells import FORMULA_SIGNS
+from modwatch.audits.dsa.from_audit import Measures, automated_means, value_text
+from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.dsa.validation import validate
-from modwatch.audits.dsa.vocabulary import LANGUAGES, NAM_TOTAL, OWN_INITIATIVE, TOTAL, Indicator
-from modwatch.common.errors import AuditError, DsaReportError
+from modwatch.audits.dsa.vocabulary import (
+    COLUMNS,
+    LANGUAGES,
+    NAM_TOTAL,
+    OWN_INITIATIVE,
+    TOTAL,
+    Indicator,
+)
+from modwatch.common.errors import DsaReportError
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "insufficient", "no language", "one-sided"])
@@ -33,21 +43,39 @@ def test_it_reads_as_in_the_golden_file(part, name):
     assert_reads_as(part().decode(), (GOLDEN / name).read_bytes().decode(), GOLDEN / name)
 
 
+def test_shape():
+    content = part_8()
+    assert not content.startswith(b"\xef\xbb\xbf")
+    assert content.endswith(b"\r\n")
+    assert content.count(b"\n") == content.count(b"\r\n") == 141
+    assert content.splitlines()[0].decode() == ",".join(COLUMNS)
+    scopes = [line.split(",")[5] for line in content.decode().splitlines()[21:]]
+    assert scopes == list(LANGUAGES) * 5  # by indicator, as in the template
+
+
+@pytest.mark.parametrize("sign", FORMULA_SIGNS)
+def test_cells_that_begin_like_a_formula_are_neutralised(sign):
+    name = f"{sign}HYPERLINK(0)"
+    rows = csv.DictReader(io.StringIO(part_11(service=name).decode(), newline=""))
+    assert {row["Service"] for row in rows} == {f"'{name}"}
+    assert cells(part_8(service=name))[TOTAL, "Recall"]["Service"] == f"'{name}"
+
+
 def test_rates_are_the_results_own():
-    plan, result = audited()
-    means = automated_means(plan, result, MEASURES, service="Forum")
+    _, result = audited()
+    rows = cells(part_8())
     found = {figure["metric"]: figure for figure in result["figures"]}
-    for indicator, metric in (
-        (Indicator.ACCURACY, "accuracy"),
-        (Indicator.PRECISION, "precision"),
-        (Indicator.RECALL, "recall"),
-    ):
+    for metric in ("accuracy", "precision", "recall"):
         for scope in (TOTAL, OWN_INITIATIVE):
-            rate = means.scopes[scope].value_of(indicator)
-            assert found[metric]["status"] == "ok"
-            for name in ("value", "low", "high", "labels"):
-                assert getattr(rate, name) == found[metric][name]
-            assert rate.level == 0.95
+            row, figure = rows[scope, metric.capitalize()], found[metric]
+            assert figure["status"] == "ok"
+            assert float(row["Value"]) == pytest.approx(figure["value"], abs=5.1e-5)
+            context = row["Contextual Information"]
+            [ends] = re.findall(r"95 % confidence interval: (\S+) to (\S+)\. Labels", context)
+            low, high = map(float, ends)
+            assert figure["low"] - 1e-4 <= low <= figure["low"]
+            assert figure["high"] <= high <= figure["high"] + 1e-4
+            assert f"Labels: {figure['labels']}." in context
 
 
 def test_of_a_language_its_domain_is_reported_where_the_labels_suffice():
@@ -81,10 +109,12 @@ def test_of_a_language_its_domain_is_reported_where_the_labels_suffice():
     ],
 )
 def test_a_blank_rate_says_why(measures, scope, reason):
-    figures = automated_means(*audited(), measures, service="Forum").scopes[scope]
-    for rate in (figures.accuracy, figures.precision, figures.recall):
-        assert isinstance(rate, Missing)
-        assert reason in rate.reason
+    rows = cells(part_8(measures=measures))
+    for rate in ("Accuracy", "Precision", "Recall"):
+        row = rows[scope, rate]
+        assert row["Value"] == ""
+        assert row["Contextual Information"].startswith("Left blank: ")
+        assert reason in row["Contextual Information"]
 
 
 def test_too_few_labels_leave_a_blank_with_the_number_that_there_were():
@@ -99,9 +129,8 @@ def test_a_language_by_region_is_reported_as_the_language():
                 result["domains"]]  # fmt: skip
     measures = {"de-AT": MEASURES["de"]}
     means = automated_means(plan, result | {"domains": regional}, measures, service="Forum")
-    plain = automated_means(plan, result, {"de": MEASURES["de"]}, service="Forum")
-    assert means.scopes["de"] == plain.scopes["de"]
-    assert not isinstance(means.scopes["de"].precision, Missing)
+    assert means == automated_means(plan, result, {"de": MEASURES["de"]}, service="Forum")
+    assert cells(means)["de", "Precision"]["Value"]
 
 
 def test_counts_are_zero_only_where_they_are_known():
@@ -130,29 +159,31 @@ def test_a_bound_is_called_one():
     assert "only the lower bound is given" in part_11("one-sided").decode()
 
 
-def test_a_result_of_another_plan_is_refused():
+def test_texts_that_no_file_can_have_are_refused():
     plan, result = audited()
-    other = replace(plan, deadline_days=3)
-    with pytest.raises(AuditError, match="the result belongs to another plan"):
-        automated_means(other, result, MEASURES, service="Forum")
-    with pytest.raises(DsaReportError, match="service"):
-        automated_means(plan, result, MEASURES, service=" ")
+    for made in (automated_means, qualitative):
+        for service, says in ((" ", "must not be empty"), ("a\x00b", "character 2 is a control")):
+            with pytest.raises(DsaReportError, match=f"service: {says}"):
+                made(plan, result, MEASURES, service=service)
+    days = tuple(replace(day, model_origin="\u202eelpmas") for day in plan.population)
+    with pytest.raises(DsaReportError, match="is a control character"):
+        qualitative(replace(plan, population=days), result, MEASURES, service="Forum")
 
 
 def test_the_words_hold_every_figure_and_whose_decision_stands():
     plan, result = audited()
-    words = qualitative(plan, result, MEASURES, service="Forum")
-    means = automated_means(plan, result, MEASURES, service="Forum").scopes[TOTAL]
-    for rate in (means.accuracy, means.precision, means.recall):
-        assert f"{value_text(rate)}. 95 % confidence interval" in words.accuracy
-    assert "version 7" in words.description
-    assert plan.digest in words.safeguards
+    words = part_11().decode()
+    for figure in result["figures"]:
+        if figure["metric"] in ("accuracy", "precision", "recall"):
+            assert f"{value_text(figure)}. 95 % confidence interval" in words
+    assert "version 7" in words
+    assert plan.digest in words
+    assert "People reviewed 105 of the 6000 comments of the period" in words
     days = tuple(
         replace(day, model_origin="trained on invented comments") for day in plan.population
     )
-    words = qualitative(replace(plan, population=days), result, MEASURES, service="Forum")
-    assert "version 7 (trained on invented comments)" in words.description
-    assert "People reviewed 105 of the 6000 comments of the period" in words.safeguards
+    other = qualitative(replace(plan, population=days), result, MEASURES, service="Forum")
+    assert b"version 7 (trained on invented comments)" in other
 
 
 def test_annotators_without_errors_agree():
@@ -161,9 +192,7 @@ def test_annotators_without_errors_agree():
 
 
 def test_the_words_say_what_is_not_known():
-    plan, result = audited("insufficient")
-    words = qualitative(plan, result, MEASURES, service="Forum").accuracy
-    assert "that was flagged: unknown. 0 positive" in words
+    assert b"that was flagged: unknown. 0 positive" in part_11("insufficient")
 
 
 TAGS = st.sampled_from(["", "de", "de-AT", "DE", "el", "gr", "nb", "he", "pt-BR", "xx", "ga"])

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from audit_making import ALL_CONFIRMED, Auditor, label_all, make_comments, make_plan
 
-from audits.report.reading import words_of
-from modwatch.audits.dsa.from_audit import automated_means, qualitative
-from modwatch.audits.dsa.statement import Missing, Rate, interval_text
+from audits.dsa.half_year import cells
+from audits.report.reading import signed, words_of
+from modwatch.audits.dsa.from_audit import automated_means
+from modwatch.audits.dsa.qualitative import qualitative
 from modwatch.audits.dsa.vocabulary import TOTAL
 from modwatch.audits.report import render_report
 from modwatch.audits.report.charts import ranges
@@ -27,7 +28,7 @@ def reported(
     auditor.draw_and_label()
     result = computed(read_evidence(auditor.folder))
     earlier = result | {"audit": "2025-11", "last_day": "2025-11-30"}
-    return auditor, result, words_of(render_report(plan, result, auditor.chain, [earlier]))
+    return auditor, result, words_of(render_report(plan, result, signed(auditor.chain), [earlier]))
 
 
 def figure(result: Document, metric: str) -> Document:
@@ -43,14 +44,14 @@ def test_recall_is_at_least():
         f"Of 100 comments that should have been flagged, at least {share} were flagged "
         "(95 % confidence bound). Recall could not be estimated: "
     ) in words
-    assert f"2025-11: at least {share} %" in words  # the trend
+    assert f"2025-11, to 2025-11-30 at least {share} %" in words  # over time
     [(_, [row])] = ranges(result, "recall", auditor.plan.rule).groups[:1]
     assert (row.value, row.high) == (None, 100)
     assert "at most" in words  # of the unflagged
-    rate = automated_means(auditor.plan, result, {}, service="Forum").scopes[TOTAL].recall
-    assert isinstance(rate, Missing)
-    assert "The rate is at least 0." in rate.reason
-    assert "at least 0." in qualitative(auditor.plan, result, {}, service="Forum").accuracy
+    rate = cells(automated_means(auditor.plan, result, {}, service="Forum"))[TOTAL, "Recall"]
+    assert rate["Value"] == ""
+    assert "The rate is at least 0." in rate["Contextual Information"]
+    assert b"at least 0." in qualitative(auditor.plan, result, {}, service="Forum")
 
 
 def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err():
@@ -67,10 +68,11 @@ def test_where_all_is_labelled_no_interval_claims_that_people_do_not_err():
     assert precision["low"] == precision["high"]
     assert "(all were labelled: no sampling error; errors of the annotators are not inc" in words
     assert "all labelled, no sampling error" in words
-    rate = automated_means(auditor.plan, result, {}, service="Forum").scopes[TOTAL].precision
-    assert isinstance(rate, Rate)
-    assert "confidence interval" not in interval_text(rate)
-    assert "errors of the people who labelled them are not included" in interval_text(rate)
+    rate = cells(automated_means(auditor.plan, result, {}, service="Forum"))[TOTAL, "Precision"]
+    context = rate["Contextual Information"].partition(" Method: ")[0]
+    assert rate["Value"]
+    assert "confidence interval" not in context
+    assert "errors of the people who labelled them are not included" in context
 
 
 def test_comments_without_a_label_are_reported_first():
@@ -94,7 +96,7 @@ def test_comments_without_a_label_are_reported_first():
     assert f"both outcomes of the {missing['passed_over']} that were passed over" in words
     recall = figure(result, "recall")
     assert recall["low"] < recall["low_if_random"] < recall["value"]
-    accuracy = qualitative(auditor.plan, result, {}, service="Forum").accuracy
+    accuracy = qualitative(auditor.plan, result, {}, service="Forum").decode()
     assert f"{missing['passed_over']} were passed over" in accuracy
     for metric in ("Specificity", "False positive rate", "Negative predictive"):
         assert metric in words  # the errors that the annex names

@@ -4,13 +4,12 @@ import shutil
 import socket
 import subprocess
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from authority import certificate, make, serving, usual
 
 from modwatch.common.errors import SettingsError, TimestampError
-from modwatch.common.ledger.timestamps import read_roots, stamp, verify
+from modwatch.common.ledger.timestamps import Authority, read_roots
 from modwatch.settings import Settings, load_settings
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
@@ -31,12 +30,26 @@ def tsa(tmp_path_factory):
 @pytest.fixture(scope="module")
 def stamped(tsa):
     with serving(tsa.answer) as url:
-        return stamp(url, CONTENT, read_roots(tsa.roots))
+        return asked(tsa, url).stamp(CONTENT)
+
+
+def asked(tsa, url):
+    return Authority(url=url, roots=read_roots(tsa.roots))
+
+
+def verify(tsa, answer, content=CONTENT, away=timedelta()):
+    """Verify that the content was seen just now, or at some time from it."""
+    now, minutes = datetime.now(UTC), timedelta(minutes=2)
+    authority = Authority(roots=read_roots(tsa.roots))
+    authority.verify(answer, content, now + away, before=minutes, after=2 * minutes)
 
 
 def test_an_authority_tells_when_it_saw_a_content(tsa, stamped):
-    moment = verify(stamped, CONTENT, read_roots(tsa.roots))
-    assert abs(datetime.now(UTC) - moment) < timedelta(minutes=2)
+    verify(tsa, stamped)
+    verify(tsa, stamped, away=timedelta(minutes=-3))
+    for minutes in (-5, 3):
+        with pytest.raises(TimestampError, match="written anew, or the clock was wrong"):
+            verify(tsa, stamped, away=timedelta(minutes=minutes))
 
 
 def test_openssl_verifies_a_stored_answer(tsa, stamped, tmp_path):
@@ -52,13 +65,13 @@ def test_openssl_verifies_a_stored_answer(tsa, stamped, tmp_path):
 
 def test_a_timestamp_is_of_one_content(tsa, stamped):
     with pytest.raises(TimestampError, match="not valid"):
-        verify(stamped, CONTENT + b" ", read_roots(tsa.roots))
+        verify(tsa, stamped, CONTENT + b" ")
 
 
 def test_an_authority_that_is_not_trusted_proves_nothing(stamped, tmp_path):
     other = usual(tmp_path)  # of the same names
     with pytest.raises(TimestampError, match="not valid"):
-        verify(stamped, CONTENT, read_roots(other.roots))
+        verify(other, stamped)
 
 
 def test_a_timestamp_that_was_changed_is_refused(tsa, stamped):
@@ -66,7 +79,7 @@ def test_a_timestamp_that_was_changed_is_refused(tsa, stamped):
         changed = bytearray(stamped)
         changed[flip] ^= 1
         with pytest.raises(TimestampError):
-            verify(bytes(changed), CONTENT, read_roots(tsa.roots))
+            verify(tsa, bytes(changed))
 
 
 def test_a_certificate_that_is_no_authority_issues_none(tmp_path):
@@ -74,13 +87,13 @@ def test_a_certificate_that_is_no_authority_issues_none(tmp_path):
     stamps = certificate("Stamps, being no authority", root, stamps=True)
     false = make(tmp_path, root=root, chain=[stamps, certificate("TSA", stamps, stamps=True)])
     with serving(false.answer) as url, pytest.raises(TimestampError, match="certificate verif"):
-        stamp(url, CONTENT, read_roots(false.roots))
+        asked(false, url).stamp(CONTENT)
 
 
 def test_an_answer_to_another_question_is_refused(tsa, stamped):
     """A replayed answer has the content, and not the number of the question."""
     with serving(lambda _: stamped) as url, pytest.raises(TimestampError, match="Nonce"):
-        stamp(url, CONTENT, read_roots(tsa.roots))
+        asked(tsa, url).stamp(CONTENT)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +110,7 @@ def test_no_answer_is_reported_without_the_address(tsa, body, status, media, say
         serving(lambda _: body, status=status, media=media) as url,
         pytest.raises(TimestampError, match=says) as caught,
     ):
-        stamp(url, CONTENT, read_roots(tsa.roots))
+        asked(tsa, url).stamp(CONTENT)
     assert "hunter2" not in str(caught.value)
 
 
@@ -106,7 +119,7 @@ def test_no_connection_is_reported_without_the_address(tsa, url):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         with pytest.raises(TimestampError, match="cannot be reached") as caught:
-            stamp(url.format(port=taken.getsockname()[1]), CONTENT, read_roots(tsa.roots))
+            asked(tsa, url.format(port=taken.getsockname()[1])).stamp(CONTENT)
     assert "hunter2" not in str(caught.value)
 
 
@@ -116,7 +129,7 @@ def test_a_server_that_says_nothing_is_given_up(tsa):
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(TimestampError, match="ReadTimeout"):
-            stamp(url, CONTENT, read_roots(tsa.roots), timeout=0.2)
+            asked(tsa, url).stamp(CONTENT, timeout=0.2)
 
 
 def test_a_file_without_certificates_is_refused(tmp_path):
@@ -128,12 +141,14 @@ def test_a_file_without_certificates_is_refused(tmp_path):
             read_roots(path)
 
 
-def test_an_authority_needs_roots(monkeypatch):
+def test_an_authority_needs_roots(monkeypatch, tmp_path):
     monkeypatch.setenv("MODWATCH_TIMESTAMP_URL", "https://tsa.example.org/?hunter2")
-    with pytest.raises(SettingsError, match="requires MODWATCH_TIMESTAMP_ROOTS") as caught:
+    with pytest.raises(SettingsError, match=r"requires timestamps\.pem") as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
-    monkeypatch.setenv("MODWATCH_TIMESTAMP_ROOTS", "/etc/roots.pem")
-    assert load_settings().timestamp_roots == Path("/etc/roots.pem")
+    roots = tmp_path / "timestamps.pem"
+    roots.touch()
+    monkeypatch.setenv("MODWATCH_CONFIG", str(tmp_path))
+    assert load_settings().file("timestamps.pem") == roots
     with pytest.raises(ValueError, match="is not a URL"):
-        Settings(timestamp_url="tsa.example.org", timestamp_roots=Path("roots.pem"))
+        Settings(timestamp_url="tsa.example.org", config=tmp_path)

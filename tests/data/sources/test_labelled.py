@@ -157,12 +157,12 @@ class TestWords:
             read_labelled([path], columns=words("hate"))
         assert str(caught.value).endswith(
             "Say what each means: --value WORD=toxic or --value WORD=other; of people who did not "
-            "judge, --abstain WORD; where there is no label, --missing WORD."
+            "judge, --value WORD=abstain; where there is no label, --value WORD=missing."
         )
 
     def test_whoever_abstains_is_on_neither_side(self, tmp_path):
         path = written(tmp_path / "a.csv", "text,label\nx,hate\ny,ok\nz,Unsure\nv,NA\nw,-\n")
-        known = Vocabulary.of(["hate=toxic", "ok=other"], abstain=["unsure"], missing=["-"])
+        known = Vocabulary.of(["hate=toxic", "ok=other", "unsure=abstain", "-=missing"])
         found = read_labelled([path], columns=LabelColumns(vocabulary=known))
         assert (found.texts, found.account.left_out) == (("x", "y"), {"no_label": 3})
 
@@ -179,22 +179,18 @@ class TestWords:
         assert found.labels == pytest.approx([2 / 3])
 
     @pytest.mark.parametrize(
-        ("value", "abstain", "message"),
+        ("value", "message"),
         [
-            (["hate=toxic", "Hate =other"], [], "means both toxic and other"),
-            (["hate=toxic"], ["Hate"], "hate has a meaning and none"),
-            (
-                ["hate=bad"],
-                [],
-                "write WORD=MEANING in place of 'hate=bad'; it may mean toxic, other, removed",
-            ),
-            (["=toxic"], [], "write WORD=MEANING"),
-            (["weg=removed", "weg=kept"], [], "'weg' means both removed and kept"),
+            (["hate=toxic", "Hate =other"], "means both toxic and other"),
+            (["hate=toxic", "Hate=abstain"], "'Hate' means both toxic and abstain"),
+            (["hate=bad"], "write WORD=MEANING in place of 'hate=bad'; it may mean toxic, other"),
+            (["=toxic"], "write WORD=MEANING"),
+            (["weg=removed", "weg=kept"], "'weg' means both removed and kept"),
         ],
     )
-    def test_a_word_means_one_thing(self, value, abstain, message):
+    def test_a_word_means_one_thing(self, value, message):
         with pytest.raises(SourceError, match=message):
-            Vocabulary.of(value, abstain)
+            Vocabulary.of(value)
 
 
 class TestWideVotes:

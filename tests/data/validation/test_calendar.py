@@ -95,8 +95,7 @@ def test_a_closed_weekday_may_be_empty_and_another_may_not(load):
     ],
 )
 def test_a_mistake_is_refused_with_the_entry(load, text, message):
-    with pytest.raises(SettingsError, match=message) as caught:
+    with pytest.raises(SettingsError, match=message):
         load(text)
-    assert "MODWATCH_CALENDAR" in str(caught.value)
-    with pytest.raises(SettingsError, match=r"MODWATCH_CALENDAR.*none\.toml.*FileNotFoundError"):
+    with pytest.raises(SettingsError, match=r"none\.toml.*FileNotFoundError"):
         load_calendar(Path("none.toml"))

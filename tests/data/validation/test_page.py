@@ -1,7 +1,7 @@
 import base64
 import hashlib
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -9,12 +9,11 @@ import pytest
 
 from modwatch.common.account import Account
 from modwatch.common.errors import CheckError
-from modwatch.data.validation.page import Bar, DayLine, Strip, render_index, render_page
+from modwatch.data.validation.page import render_index, render_page
 from modwatch.data.validation.rows import first_origins
 from modwatch.data.validation.scores import validate_scores
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "quality"
-TEMPLATES = Path(render_page.__code__.co_filename).parent / "templates"
 
 HOSTILE = "<script>alert('hostile')</script>"
 
@@ -103,17 +102,6 @@ def test_the_style_sheet_is_the_one_that_the_policy_allows(results):
     (style,) = re.findall(r"<style>(.*?)</style>", page, flags=re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"style-src 'sha256-{digest}'" in page
-
-
-@pytest.mark.parametrize(
-    ("context", "name", "template"),
-    [(Strip, "strip", "day.html"), (Bar, "bar", "day.html"), (DayLine, "line", "index.html")],
-)
-def test_templates_use_every_field_of_their_context(context, name, template):
-    text = (TEMPLATES / template).read_text("utf-8")
-
-    unused = [f.name for f in fields(context) if f"{name}.{f.name}" not in text]
-    assert unused == []
 
 
 def test_the_strip_shows_the_latest_days(landed, validate, passed):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from modwatch.cli.main import main
 from modwatch.common.errors import StackError
 from modwatch.installation.stack.commands import describe, up_detached
 from modwatch.installation.stack.record import StackFolder
@@ -58,3 +59,18 @@ def test_a_home_whose_folders_cannot_be_written_is_stated_too(part, tmp_path, mo
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     with pytest.raises(StackError, match="Permission denied"):
         up_detached(StackFolder(home=tmp_path), show=print)
+
+
+def test_logs_are_shown_by_part_and_their_absence_is_an_error(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("MODWATCH_HOME", str(tmp_path))
+    assert main(["logs"]) == 1
+    (tmp_path / "logs").mkdir()
+    for part in ("console", "mlflow"):
+        (tmp_path / "logs" / f"{part}.log").write_text("old\n" + 20 * f"{part}\n")
+    capfd.readouterr()
+    assert main(["logs", "console"]) == 0
+    assert capfd.readouterr().out == 20 * "console\n"
+    assert main(["logs"]) == 0
+    assert capfd.readouterr().out.count("mlflow\n") == 20
+    assert main(["logs", "airflow"]) == 1
+    assert "which has console, mlflow" in capfd.readouterr().err

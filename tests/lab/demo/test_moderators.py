@@ -21,7 +21,7 @@ from modwatch.review.console.app import server
 from modwatch.review.console.request_context import ConsoleOptions
 from modwatch.review.log.labels import confirming_labels, current_labels
 from modwatch.review.people.sessions import authenticate
-from modwatch.review.quality_control.comparisons import day_answers
+from modwatch.review.quality_control.comparisons import gold_answers
 from modwatch.review.quality_control.gold import add_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue.lanes import load_lanes
@@ -40,7 +40,7 @@ from review.labelling import routed_like_gold
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
 
-RULES = Path(moderators.__file__).with_name("queue_rules.toml")
+RULES = Path(moderators.__file__).with_name("config")
 AUDITORS = ("sim-auditor-1", "sim-auditor-2", "sim-audit-lead")
 
 
@@ -61,7 +61,9 @@ def staffed(install_scored, request):
         home = install_scored(console_url=url, **getattr(request, "param", {}))
         home.run("route", "score_challenger")
         with open_resources(home.settings) as resources:
-            console = server(resources.database, ConsoleOptions(lanes=load_lanes(RULES)))
+            console = server(
+                resources.database, ConsoleOptions(lanes=load_lanes(RULES / "queues.toml"))
+            )
             thread = threading.Thread(target=console.run, kwargs={"sockets": [listener]})
             thread.start()
             yield resources
@@ -120,11 +122,10 @@ def test_gold_is_met_from_the_second_day_on(staffed):
     queue_quality_control(staffed.database, TUESDAY, retest_share=0, gold_share=1, salt="s")
     first = shift.decisions
     shift.work()
-    answers = [row for part in day_answers(staffed.database, TUESDAY) for row in part.to_pylist()]
+    answers = [row for part in gold_answers(staffed.database, TUESDAY) for row in part.to_pylist()]
     assert shift.decisions > first
     assert len(answers) >= 20
-    assert {row["kind"] for row in answers} == {"gold"}
-    assert np.mean([row["label"] == row["known"] for row in answers]) > 0.8
+    assert np.mean([row["label"] == row["first_label"] for row in answers]) > 0.8
     # What the one whom it is for skips nobody labels.
     skipped = sum(
         one.label(comment.comment_id, comment.label) is None for one in people for comment in gold
@@ -140,7 +141,7 @@ def test_a_visitor_may_decide_and_not_for_ever(staffed):
         assert connection.scalar(query) == datetime.timedelta(hours=12)
 
 
-@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+@pytest.mark.parametrize("staffed", [{"config": RULES}], indirect=True)
 def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed):
     audit_of_monday(staffed)
     others = counts(staffed.database, MONDAY).waiting - 80
@@ -150,15 +151,15 @@ def test_auditors_label_what_an_audit_drew_and_nothing_else(staffed):
     assert staffed.audit("demo").progress() == AuditProgress(decided=80)
     assert counts(staffed.database, MONDAY).waiting == others
     labels = audit_labels(staffed.database, "demo")
-    assert {row["labeller"] for row in labels} <= {*AUDITORS}
-    given = [row for row in labels if row["action"] == "label"]
-    assert len({(row["comment_id"], row["labeller"]) for row in given}) == len(given)
+    assert {row.labeller for row in labels} <= {*AUDITORS}
+    given = [row for row in labels if row.action == "label"]
+    assert len({(row.comment_id, row.labeller) for row in given}) == len(given)
     assert decided >= len(labels) >= 80
     assert label_audit(staffed, people) == 0
     assert staffed.audit("demo").seal() == 80
 
 
-@pytest.mark.parametrize("staffed", [{"queue_rules": RULES}], indirect=True)
+@pytest.mark.parametrize("staffed", [{"config": RULES}], indirect=True)
 def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(staffed):
     audit_of_monday(staffed, confirmed_share=1.0)
     contrary = [
@@ -171,13 +172,13 @@ def test_auditors_know_the_truth_and_the_lead_is_the_third_where_they_differ(sta
     labels = audit_labels(staffed.database, "demo")
     given = defaultdict(list)
     for row in labels:
-        given[row["comment_id"]].append(row)
+        given[row.comment_id].append(row)
     third = {comment for comment, rows in given.items() if len(rows) == 3}
     assert third
     assert third == {
         comment for comment, rows in given.items() if len(rows) > 1 and not truth[comment]
     }
-    assert {row["action"] for row in labels} == {"label"}
-    by_the_lead = [row for row in labels if row["labeller"] == "sim-audit-lead"]
-    assert {row["comment_id"] for row in by_the_lead} == third
-    assert all(row["label"] == truth[row["comment_id"]] for row in by_the_lead)
+    assert {row.action for row in labels} == {"label"}
+    by_the_lead = [row for row in labels if row.labeller == "sim-audit-lead"]
+    assert {row.comment_id for row in by_the_lead} == third
+    assert all(row.label == truth[row.comment_id] for row in by_the_lead)

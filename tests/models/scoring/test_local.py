@@ -1,7 +1,6 @@
 """The in-process scorer: order, invariance, hostile texts, broken artifacts."""
 
 import gc
-import shutil
 import subprocess
 import sys
 import weakref
@@ -45,23 +44,6 @@ def test_satisfies_the_interface(scorer):
     as_scorer: Scorer = scorer
     assert as_scorer.model_version == "7"
     assert 0 <= as_scorer.threshold <= 1
-
-
-# PyTorch 2.13 imports modules that it deprecates itself, and looks at all modules that are loaded.
-@pytest.mark.soak
-@pytest.mark.filterwarnings("ignore:The `airflow.")
-@pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning")
-@pytest.mark.skipif(not shutil.which("g++"), reason="TorchInductor needs a C++ compiler")
-def test_a_compiled_encoder_gives_the_same_scores(scoring_artifact, tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    plain, compiled = (
-        LocalScorer(scoring_artifact, model_version="7", precision="fp32", compiled=value)
-        for value in (False, True)
-    )
-    texts = mixed(100)
-    found, expected = columns(compiled.score(texts)), columns(plain.score(texts))
-    assert np.abs(found - expected).max() < 1e-6
-    assert any(tmp_path.rglob("*.so"))  # it was compiled, not just asked for
 
 
 def test_no_texts_no_predictions(scorer):

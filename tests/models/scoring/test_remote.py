@@ -254,13 +254,13 @@ def silent_about_versions(script: Script, path: str, content: dict[str, Any] | N
 def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(tmp_path):
     script = Script(silent_about_versions)
     with independent(script) as url:
-        settings = Settings(home=tmp_path, scorer=url, scorer_model="hate")
+        settings = Settings(home=tmp_path, scorer=f"{url}/v2/models/hate")
         with open_resources(settings) as resources:
             version = resources.planned_version()
-            with pytest.raises(ModelError, match=r"version v2\.1.*set MODWATCH_SCORER_VERSION"):
+            with pytest.raises(ModelError, match=r"version v2\.1.*MODWATCH_SCORER if"):
                 resources.scorer(version).score(["ab"])
         script.asked.clear()
-        result = settings.model_copy(update={"scorer_version": "v2.1"})
+        result = settings.model_copy(update={"scorer": f"{settings.scorer}/versions/v2.1"})
         with open_resources(result) as resources:  # as `plan_shards` and `score_shard` do
             version = resources.planned_version()
             found = resources.scorer(version).score(["ab"])
@@ -274,7 +274,7 @@ def test_a_server_that_names_versions_in_its_answers_alone_needs_the_setting(tmp
 
 def test_a_version_that_the_server_does_not_have_is_no_plan(tmp_path):
     with independent(Script(silent_about_versions)) as url:
-        settings = Settings(home=tmp_path, scorer=url, scorer_model="hate", scorer_version="v3")
+        settings = Settings(home=tmp_path, scorer=f"{url}/v2/models/hate/versions/v3")
         with open_resources(settings) as resources, pytest.raises(ModelError, match="v3 with 404"):
             resources.planned_version()
 

@@ -1,16 +1,22 @@
 """Installations without a model, whose alerts go to a real server."""
 
+from functools import partial
+
 import pytest
 from receivers import webhook
 
-from installation import Installation
+from installation import Installation, config_with
+from modwatch.installation import resources as resources_module
 from modwatch.installation.resources import open_resources
+from modwatch.monitoring.incidents.channels import Retry
 from monitoring.incidents.evenings import RULES, to
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch):
+def _nearby(monkeypatch):
+    """Servers of this machine answer soon, and without a proxy."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(resources_module, "Retry", partial(Retry, timeout=0.5))
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +40,6 @@ def with_defaults(tmp_path, queue_url, empty_mlflow):
             "source": {"kind": "community"},
             "database_url": queue_url,
             "mlflow_url": empty_mlflow,
-            "alert_timeout": 0.5,
         }
     )
 
@@ -42,8 +47,7 @@ def with_defaults(tmp_path, queue_url, empty_mlflow):
 @pytest.fixture
 def home(with_defaults, tmp_path):
     """The same with one rule."""
-    (tmp_path / "rules.toml").write_text(RULES)
-    return with_defaults.but(alert_rules=tmp_path / "rules.toml")
+    return with_defaults.but(config=config_with(tmp_path, {"alerts.toml": RULES}))
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ minimum_n = 100
 look_at = "Look at the scores."
 """
 
-#: A receiver by mail, next to the webhook.
-MAIL = {"alert_mail_from": "m@example.org", "alert_mail_to": ("ops@example.org",)}
+#: Sender and receiver of mails, in the URL of the mail server.
+MAIL = "?from=m@example.org&to=ops@example.org"
 
 
 def day(number: int) -> datetime.date:

@@ -138,8 +138,8 @@ def test_an_action_counts_for_the_incident_that_was_open(resources):
 def test_an_action_counts_after_the_incident_has_become_more_severe(resources):
     deliver_day(resources, 0, BAD)
     acknowledge(resources, "lea")
-    rules = (resources.settings.alert_rules or Path()).read_text()
-    (resources.settings.alert_rules or Path()).write_text(rules.replace("warning", "critical"))
+    rules = resources.settings.file("alerts.toml") or Path()
+    rules.write_text(rules.read_text().replace("warning", "critical"))
     with open_resources(resources.settings) as later:
         assert deliver_day(later, 1, BAD) == 1
         (worse,) = open_incidents(later.database)
@@ -212,11 +212,11 @@ causes = ["failure", "shifted"]
 
 def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_order(home, server):
     """Ends wait for the daily delivery; one whose beginning was not sent yet comes by itself."""
-    rules = home.settings.alert_rules or Path()
+    rules = home.settings.file("alerts.toml") or Path()
     rules.write_text(RULES + ROUTES)
     values = [BAD, BAD, GOOD, GOOD, BAD, GOOD, BAD]
     with mail_server() as post:
-        both = home.but(**to(server), **MAIL, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        both = home.but(**to(server), alert_smtp_url=f"smtp://127.0.0.1:{post.port}{MAIL}")
         with open_resources(both.settings) as resources:
             deliver_day(resources, 0, BAD)
             assert daily.deliver_alerts(resources, day(0)) == 2
@@ -246,10 +246,10 @@ def test_a_digest_channel_that_is_down_for_a_week_gets_everything_once_and_in_or
 
 def test_an_incident_that_becomes_critical_ends_where_it_was_heard(home, server):
     """The webhook receives what is critical, and the end of that alone."""
-    path = home.settings.alert_rules or Path()
+    path = home.settings.file("alerts.toml") or Path()
     route = '[[channels]]\nname = "webhook"\nseverity = "critical"\n'
     with mail_server() as post:
-        both = home.but(**to(server), **MAIL, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        both = home.but(**to(server), alert_smtp_url=f"smtp://127.0.0.1:{post.port}{MAIL}")
         days = [
             ("warning", BAD),
             ("critical", BAD),
@@ -267,7 +267,7 @@ def test_an_incident_that_becomes_critical_ends_where_it_was_heard(home, server)
 
 
 def test_a_digest_has_what_ended_in_a_day_and_comes_once(home, server):
-    (home.settings.alert_rules or Path()).write_text(RULES + DIGEST)
+    (home.settings.file("alerts.toml") or Path()).write_text(RULES + DIGEST)
     with open_resources(home.but(**to(server)).settings) as resources:
         failed = [
             failure_alert(dag="d", task=task, run="r", day=day(0), error="E", cause="c", links={})
@@ -298,7 +298,7 @@ def test_a_digest_has_what_ended_in_a_day_and_comes_once(home, server):
 
 @pytest.mark.parametrize("dies_at", [2, pytest.param(None, marks=pytest.mark.soak)])
 def test_a_digest_that_was_cut_off_is_made_and_sent_once(home, server, dies_at):
-    (home.settings.alert_rules or Path()).write_text(RULES + DIGEST)
+    (home.settings.file("alerts.toml") or Path()).write_text(RULES + DIGEST)
     home = home.but(**to(server))
     with open_resources(home.settings) as resources:
         deliver_day(resources, 0, BAD)

@@ -1,7 +1,6 @@
 """Alerts from tables to receivers, with a real database and servers that fail in every way."""
 
 import datetime
-import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +13,7 @@ from sqlalchemy import func, select
 
 from installation import Installation, table_rows
 from modwatch.common.errors import AlertError
-from modwatch.data.lake.schemas import SEGMENTS
+from modwatch.data.lake.schemas import DRIFT
 from modwatch.installation.resources import Resources, open_resources
 from modwatch.monitoring.incidents.actions import open_incidents
 from modwatch.monitoring.incidents.delivery import deliver
@@ -71,7 +70,7 @@ def test_an_alert_says_what_where_since_when_and_where_to_look(resources, server
     ]
     assert payload["figure"]["value"] == 0.31
     assert "searchFilter=tags.day%20%3D%20%272026-01-05%27" in payload["links"]["MLflow"]
-    pages = {"Modwatch", "MLflow", "validation", "distributions", "review queue", "Airflow"}
+    pages = {"Modwatch", "MLflow", "validation", "review queue", "Airflow"}
     assert set(payload["links"]) == pages
     assert payload["links"]["validation"].endswith("/modwatch-ops/days/2026-01-05/validation")
     assert "Alert raised" in caplog.text
@@ -99,29 +98,26 @@ def test_an_incident_has_one_first_day_everywhere_although_late_values_move_it(r
 
 
 def test_an_alert_about_scores_names_the_segment_that_most_of_it_is_in(resources, server):
+    sentence = "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift"
     segment = {
-        **{"dt": day(1), "rank": 1, "name": "platform=forum", "n": 1_240, "reference_n": 17_000},
-        **{"share": 0.2, "reference_share": 0.2, "rate": 0.37, "reference_rate": 0.08},
-        **{"effect": 0.06, "low": 0.05, "high": 0.07, "composition": 0.0, "behaviour": 0.06},
-        **{"explained": 0.92, "p_value": 0.0, "p_holm": 0.0, "leading": True},
-        "sentence": "platform=forum: flagged 8.0 % → 37.0 %, n = 1,240, 92 % of the shift",
+        **{"dt": day(1), "metric": "segment_flagged", "feature": "platform=forum"},
+        **{"reference": "trailing", "value": 0.06, "low": 0.05, "high": 0.07, "n": 1_240},
+        **{"reference_n": 17_000, "status": "ok", "reason": sentence},
     }
-    rows = pa.RecordBatch.from_pylist([segment], schema=SEGMENTS)
     put(resources, 0, 0.05)
     judge(resources, 0)
     put(resources, 1, 0.5)
-    resources.lake.replace("segments", day(1), [rows])
+    rows = [pa.RecordBatch.from_pylist([segment], schema=DRIFT)]
+    resources.lake.replace("drift", day(1), rows, metric="segment_flagged")
     judge(resources, 1)
     payload = server.requests[0].json
-    assert payload["text"].endswith(f"Most of it: {segment['sentence']}.")
-    assert payload["segment"]["name"] == "platform=forum"
-    assert [alert.segment for alert in active_on(resources, day(1))] == [segment["sentence"]]
+    assert payload["text"].endswith(f"Most of it: {sentence}.")
+    assert (payload["segment"]["name"], payload["segment"]["effect"]) == ("platform=forum", 0.06)
+    assert [alert.segment for alert in active_on(resources, day(1))] == [sentence]
     put(resources, 2, 0.05)
-    resources.lake.replace("segments", day(2), [])
     judge(resources, 2)
     assert "Most of it" not in server.requests[1].json["text"], "the recovery names no segment"
     put(resources, 3, 0.5)
-    resources.lake.replace("segments", day(3), [])
     judge(resources, 3)
     assert "Most of it" not in server.requests[2].json["text"], "none stands out"
 
@@ -185,7 +181,7 @@ def test_without_tables_there_is_nothing_to_tell(by_defaults):
 def test_a_rule_that_is_gone_closes_what_it_opened(resources, home, server):
     put(resources, 0, 0.3)
     judge(resources, 0)
-    (home.settings.alert_rules or Path()).write_text("keep_defaults = false")
+    (home.settings.file("alerts.toml") or Path()).write_text("keep_defaults = false")
     with open_resources(resources.settings) as later:
         assert judge(later, 1) == (1, 1)
         assert judge(later, 1) == (0, 0)
@@ -197,8 +193,8 @@ def test_a_rule_that_is_gone_closes_what_it_opened(resources, home, server):
 
 
 def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(home, server):
-    both = home.but(**to(server), **MAIL)
-    down = f"smtp://127.0.0.1:{closed_port()}"
+    both = home.but(**to(server))
+    down = f"smtp://127.0.0.1:{closed_port()}{MAIL}"
     with open_resources(both.but(alert_smtp_url=down).settings) as resources:
         put(resources, 0, 0.3)
         daily.raise_alerts(resources, day(0))
@@ -206,7 +202,7 @@ def test_a_channel_that_is_down_gets_it_later_and_the_other_not_twice(home, serv
             deliver(resources.database, resources.alert_channels)
     assert events(server) == [("opened", "2026-01-05")]
     with mail_server() as post:
-        up = f"smtp://127.0.0.1:{post.port}"
+        up = f"smtp://127.0.0.1:{post.port}{MAIL}"
         with open_resources(both.but(alert_smtp_url=up).settings) as resources:
             assert deliver(resources.database, resources.alert_channels) == 1
             assert deliver(resources.database, resources.alert_channels) == 0
@@ -266,14 +262,13 @@ def test_killed_between_two_channels(home, server):
     """Killed for good while the second waits: each gets every alert, under one key."""
     with mail_server() as post:
         post.says["EHLO"] = [None]  # silence: the process is killed while it waits
-        url = f"smtp://127.0.0.1:{post.port}"
-        killed = home.but(**to(server), **MAIL, alert_smtp_url=url, alert_timeout=30)
+        url = f"smtp://127.0.0.1:{post.port}{MAIL}"
+        killed = home.but(**to(server), alert_smtp_url=url)
         with open_resources(killed.settings) as resources:
             put(resources, 0, 0.3)
             daily.raise_alerts(resources, day(0))
-        env = {**killed.env, "MODWATCH_ALERT_MAIL_TO": json.dumps(MAIL["alert_mail_to"])}
         arguments = ["run", "deliver_alerts", str(day(0))]
-        assert run(arguments, env, until=lambda: not post.says["EHLO"]).killed
+        assert run(arguments, killed.env, until=lambda: not post.says["EHLO"]).killed
         with open_resources(killed.settings) as resources:
             assert deliver(resources.database, resources.alert_channels) == 1
             assert deliver(resources.database, resources.alert_channels) == 0

@@ -158,7 +158,7 @@ def test_without_a_database_all_is_reported_by_the_channels_that_work(with_defau
     assert b"hunter2" not in server.requests[0].body
     unreachable = f"http://127.0.0.1:{closed_port()}/hook"
     with mail_server() as post:
-        up = home.but(**MAIL, alert_smtp_url=f"smtp://127.0.0.1:{post.port}")
+        up = home.but(alert_smtp_url=f"smtp://127.0.0.1:{post.port}{MAIL}")
         with (
             open_resources(up.but(alert_webhook_url=unreachable).settings) as resources,
             pytest.raises(AlertError, match="webhook"),

@@ -1,24 +1,20 @@
 """Groups of comments, compared every day and published."""
 
-from functools import partial
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from estimates import read_estimates
 from mlflow import MlflowClient
 
-from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, review
+from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, config_with, review
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.incidents.metrics import metric_values
-from modwatch.monitoring.measurements import comment_groups, measurement
-from modwatch.monitoring.measurements.windows import Window
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
+from modwatch.monitoring.measurements import comment_groups
 from modwatch.pipeline import daily
 from modwatch.statistics.live.group_estimates import COVERAGES, LABEL_METRICS, SCORE_METRICS
-from modwatch.statistics.live.group_falls import FallenGroup
 
 # MLflow 3.17 uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -135,9 +131,8 @@ def test_the_window_is_compared_on_sundays_by_its_labels_and_not_twice(
 
 
 def test_words_name_the_identities_where_the_source_does_not(home, tmp_path):
-    path = tmp_path / "terms.toml"
-    path.write_text('[identities]\nvowels = ["a", "the", "you", "is"]\n')
-    home = home.but(identity_terms=path)
+    terms = '[identities]\nvowels = ["a", "the", "you", "is"]\n'
+    home = home.but(config=config_with(tmp_path, {"identities.toml": terms}))
     home.run("compare_groups")
     assert set(rows_of(home, "day").query("attribute == 'identity'")["group"]) == {"x", "y"}
     with open_resources(home.settings) as resources:
@@ -185,8 +180,7 @@ def test_alerts_see_differences_and_chance_as_none(home):
             assert value.low == pytest.approx(row["difference_low"])
 
 
-def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(home, monkeypatch):
-    monkeypatch.setattr(measurement, "MINIMUM_LABELS", 5)
+def test_mlflow_shows_groups_on_the_day_and_over_the_days(home):
     review(home)
     home.run(*FROM_THE_QUEUE)
     client = MlflowClient(home.settings.mlflow_url)
@@ -197,80 +191,17 @@ def test_mlflow_shows_groups_and_prediction_sets_on_the_day_and_over_the_days(ho
     paths = {artifact.path for artifact in client.list_artifacts(day.info.run_id, "figures")}
     assert "figures/comment_groups.png" in paths
     assert "groups of comments" in day.data.tags["mlflow.note.content"]
-    experiment = client.get_experiment_by_name(GROUP_EXPERIMENT).experiment_id
-    (timeline,) = client.search_runs([experiment])
-    keys = timeline.data.metrics
+    (timeline,) = client.search_runs(
+        [client.get_experiment_by_name("modwatch").experiment_id],
+        filter_string="tags.kind = 'timeline'",
+    )
+    page = Path(client.download_artifacts(timeline.info.run_id, "timeline.html")).read_text("utf-8")
     platforms = rows_of(home, "day").query("attribute == 'platform'")["group"].unique()
     for name in platforms:
-        assert f"uncertainty/platform_{name}" in keys
-        assert f"uncertainty_difference/platform_{name}" in keys
-    assert len(keys) <= 60
+        assert f"<figcaption>platform {name}: mean uncertainty</figcaption>" in page
+        assert f"<figcaption>platform {name}: mean uncertainty less all others</figcaption>" in page
     assert home.run("publish") == [0]
-    assert [run.info.run_id for run in client.search_runs([experiment])] == [timeline.info.run_id]
-
-    # With two platforms the what-if table has a row by prediction sets.
-    with open_resources(home.settings) as resources:
-        window = read_estimates(resources.lake, MONDAY, window=True)
-        alone = read_estimates(resources.lake, MONDAY)
-    assert "conformal" not in set(alone["strategy"])
-    table = pd.read_csv(client.download_artifacts(day.info.run_id, "tables/what_if.csv"))
-    rows = table[table["strategy"] == "conformal"].set_index("alpha")
-    assert rows.index.tolist() == sorted(window["alpha"].dropna().unique())
-    assert not rows["deployed"].any()
-    source = window[(window["strategy"] == "conformal") & (window["metric"] == "review_efficiency")]
-    assert rows["review_efficiency"].tolist() == pytest.approx(
-        source["value"].tolist(), nan_ok=True
-    )
-
-
-def test_behind_a_fall_the_days_since_are_compared_with_those_before(install_routed, monkeypatch):
-    """Thirty labels a day are too few to name a group; what is compared is."""
-    home = install_routed(days=2)
-    with open_resources(home.settings) as resources:
-        for day in (MONDAY, TUESDAY):
-            change_comments(resources, day, platform=lambda row: f"p{row % 2}")
-    review(home)
-    home.run("collect_labels", "measure", day=TUESDAY)
-    asked = {}
-    real = comment_groups.fallen_group
-    with open_resources(home.settings) as resources:
-        behind = partial(
-            comment_groups.group_behind_fall, resources.lake, policy=resources.policy, terms={}
-        )
-        monkeypatch.setattr(
-            comment_groups,
-            "fallen_group",
-            lambda *tables, **options: (
-                asked.update(tables=tables, **options) or real(*tables, **options)
-            ),
-        )
-        assert behind(MONDAY, MONDAY, 0.3) is None
-        assert asked == {}, "there are no days before"
-        assert behind(TUESDAY, TUESDAY, 0.3) is None
-        size = resources.lake.count("scores", TUESDAY, role="champion")
-        sizes = [resources.lake.count("labels", day) for day in (MONDAY, TUESDAY)]
-    platforms = [
-        table.query("attribute == 'platform' and metric == 'accuracy'") for table in asked["tables"]
-    ]
-    assert (asked["comments"], asked["fall"]) == (size, 0.3)
-    assert [list(rows["group"]) for rows in platforms] == [["p0", "p1"]] * 2
-    assert [rows["n"].sum() for rows in platforms] == sizes
-
-
-def test_a_hostile_name_behind_a_fall_is_reported_on_one_line(monkeypatch):
-    window = Window(last=MONDAY, days=(MONDAY,), digest="")
-    found = FallenGroup(
-        name="platform=a\nCritical: call this number " + "x" * 80,
-        n=100,
-        **dict.fromkeys(("share", "value", "low", "high", "others"), 0.1),
-        **dict.fromkeys(("value_before", "others_before"), 0.9),
-    )
-    monkeypatch.setattr(comment_groups, "windows", lambda *_: [window, window])
-    monkeypatch.setattr(comment_groups, "_measured", lambda *_: (pd.DataFrame(), 1_000))
-    monkeypatch.setattr(comment_groups, "fallen_group", lambda *_, **__: found)
-    group = comment_groups.group_behind_fall(None, MONDAY, MONDAY, 0.1, policy=None, terms={})
-    assert group.name == "platform=a?Critical: call this number xxxxxxxxxxx"
-    assert "\n" not in group.sentence()
+    assert client.get_run(timeline.info.run_id).info.lifecycle_stage == "active"
 
 
 def test_the_largest_groups_are_compared():

@@ -1,5 +1,7 @@
 """What a day's measuring plans and finds, on a whole installation."""
 
+import datetime
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -7,7 +9,7 @@ from estimates import read_estimates
 
 from installation import FROM_THE_QUEUE, MONDAY, TUESDAY, copy_home, known_labels, review
 from modwatch.data.lake.delta import Lake
-from modwatch.data.lake.schemas import CHECK_ANSWERS
+from modwatch.data.lake.schemas import CONFIRMATIONS
 from modwatch.installation.resources import open_resources
 from modwatch.monitoring.measurements.measurement import error_evidence
 from modwatch.pipeline.daily import plan_labels
@@ -70,15 +72,20 @@ def test_gold_that_people_answer_otherwise_changes_the_error_rates_and_is_measur
 
 def test_wrongly_keyed_gold_is_left_out(tmp_path, caplog):
     lake = Lake(root=str(tmp_path))
-    rows = {"dt": MONDAY, "kind": "gold", "moderator": "ann", "stratum": None}
+    noon = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
+    rows = {"dt": MONDAY, "round": 0, "moderator": "ann", "decided_at": noon}
     for contradicted, used in ((2, True), (30, False)):
         answers = [
-            {**rows, "comment_id": f"g{k}", "label": k % 2, "known": k % 2 ^ (k < contradicted)}
+            {
+                **rows,
+                "comment_id": f"g{k}",
+                "label": k % 2,
+                "first_label": k % 2 ^ (k < contradicted),
+            }
             for k in range(60)
         ]
-        lake.replace(
-            "check_answers", MONDAY, [pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)]
-        )
+        batch = pa.RecordBatch.from_pylist(answers, schema=CONFIRMATIONS)
+        lake.replace("confirmations", MONDAY, [batch])
         found = error_evidence(lake, [MONDAY], RoutingPolicy(review_fraction=0.1))
         assert (sum(kind.answers for kind in found.kinds) == 60) == used
     assert "gold_contradicted" in [record.event for record in caplog.records]

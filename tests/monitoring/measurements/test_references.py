@@ -130,7 +130,7 @@ def put(lake: Lake, numbers: Iterable[int], version: str = "3") -> None:
 def put_held_out(lake: Lake, today: datetime.date, *, mean: float = 0.1, size: int = 900) -> None:
     made = profile(999, mean=mean, size=size).with_scores_of(profile(999, mean=mean, size=size))
     held = Profile(comments=size, categories={"length": {"0-49": size}}).with_scores_of(made)
-    lake.replace("model_references", today, [profile_rows(today, held)])
+    lake.replace("profiles", today, [profile_rows(today, held, held_out=True)], held_out=True)
 
 
 def by_name(found: Sequence[Reference]) -> dict[str, Reference]:

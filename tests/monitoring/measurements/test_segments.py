@@ -1,6 +1,7 @@
 """Segments of a day in the lake: counted from comments and scores, ranked against earlier days."""
 
 import datetime
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from modwatch.monitoring.measurements.segments import (
     KEPT_THREADS,
     MOST_VALUES,
     count_cells,
-    explain_day,
+    day_segments,
+    segment_findings,
 )
 
 MONDAY = datetime.date(2026, 1, 5)
@@ -57,11 +59,17 @@ def put(
 def explain(
     lake: Lake, checks: CheckStore, day: datetime.date, measure: str = "flagged"
 ) -> list[dict[str, object]]:
-    """Run the step; return its rows of one measure."""
-    count = explain_day(lake, checks, day, plan=PLAN)
-    rows = sorted(lake.table("segments", day).to_pylist(), key=lambda row: row["rank"])
-    assert len(rows) == count
-    return [row for row in rows if row["measure"] == measure]
+    """Run the step; return its segments of one measure, and which one is stored."""
+    found = day_segments(lake, checks, day, plan=PLAN)
+    stored = {(one.metric, one.feature): one.reason for one in segment_findings(found)}
+    return [
+        {
+            **asdict(one),
+            "sentence": one.sentence(),
+            "leading": stored.get((f"segment_{measure}", one.name)) == one.sentence(),
+        }
+        for one in found[measure]
+    ]
 
 
 def test_comments_and_flags_by_combination(lake):
@@ -224,8 +232,8 @@ def test_no_text_gets_into_the_tables(lake, checks):
     for day in DAYS[:2]:
         put(lake, day, text="an invented text", drifted=day == DAYS[1])
         explain(lake, checks, day)
-    for table in ("segment_counts", "segments"):
-        assert "invented" not in repr(lake.table(table, DAYS[1]).to_pylist())
+        stored = lake.table("segment_counts", day).to_pylist()
+        assert "invented" not in repr([*stored, *explain(lake, checks, day)])
 
 
 def test_the_identity_that_is_flagged_more_leads(lake, checks):

@@ -6,14 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from modwatch.common.addresses import Site
 from modwatch.monitoring.incidents.actions import OpenIncident
-from modwatch.monitoring.ops_page.page import (
-    Overview,
-    QueueState,
-    WorstOpen,
-    render_overview,
-    worst_open,
-)
+from modwatch.monitoring.ops_page.page import render_overview, worst_open
 from modwatch.monitoring.publishing.days import Day
 
 DAY = datetime.date(2026, 10, 20)
@@ -37,19 +32,16 @@ def page(
     incidents: Sequence[OpenIncident] | None, *, days: bool | None = True, now: datetime.datetime
 ) -> str:
     """Return the page of a normal day; `days` None: not known, False: none."""
-    shown = Overview(
+    return render_overview(
         week=None if days is None else [Day(day=DAY, checks="passed")] * days,
         incidents=incidents,
-        more_incidents=0,
-        worst=worst_open(incidents or []),
-        queue=QueueState(lanes=[], measuring=[], in_review=0),
+        queue=([], [], 0),
         audit=None,
         audit_unknown=days is None,
-        console_url="http://console",
-        airflow_url="http://airflow",
+        site=Site(mlflow_url="http://m", console_url="http://c", airflow_url="http://a"),
         problems=[],
+        now=now,
     )
-    return render_overview(shown, now=now)
 
 
 def parts(text: str) -> tuple[str, str, str]:
@@ -61,9 +53,13 @@ def parts(text: str) -> tuple[str, str, str]:
 
 def test_the_worst_open_incidents_are_counted_from_the_oldest():
     known = [incident("critical", 21), incident("critical", 20), incident("warning", 3)]
-    assert worst_open(known) == WorstOpen(severity="critical", count=2, since=DAY)
-    assert worst_open([incident("warning", 3)]) == WorstOpen(
-        severity="warning", count=1, since=datetime.date(2026, 10, 3)
+    assert worst_open(known) == (
+        "critical",
+        "2 critical incidents are open, since 2026-10-20",
+    )
+    assert worst_open([incident("warning", 3)]) == (
+        "warning",
+        "1 warning incident is open, since 2026-10-03",
     )
     assert worst_open([incident("info")]) is None
 

@@ -1,7 +1,7 @@
 """A real MLflow server over HTTP, and days of made-up figures."""
 
 import io
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ def full_tables():
             window=window,
             own=made_up_estimates(day, shift).assign(design=True),
             window_own=window.assign(design=True),
-            drift=made_up_drift(day, 4),
+            drift=made_up_drift(day),
             what_if=what_if_table(
                 window,
                 comments_per_day=2000,
@@ -45,12 +45,6 @@ def full_tables():
         )
 
     return make
-
-
-@pytest.fixture
-def drift_of():
-    """Make the drift of some days: `drift_of(last, days)`."""
-    return made_up_drift
 
 
 @pytest.fixture
@@ -145,25 +139,18 @@ def _row(
     }
 
 
-def made_up_drift(last: date, days: int) -> pd.DataFrame:
-    """Return drift of `days` days to `last`: quiet, but for the scores of the last one.
-
-    The first day has nothing to be compared with; on the second two items waited.
-    """
+def made_up_drift(day: date) -> pd.DataFrame:
+    """Return the drift of a day: quiet, but for its scores; nothing waits."""
     rows = []
-    for back in range(days - 1, -1, -1):
-        dt, first, end = last - timedelta(days=back), back == days - 1, back == 0
-        for reference in ("fixed", "trailing"):
-            psi = None if first else 0.25 if end else 0.01
-            rows.append(drift_row(dt, "psi", "prob", reference, psi, "higher" if end else None))
-            rows.append(drift_row(dt, "psi", "uncertainty", reference, None if first else 0.02))
-        rows.append(drift_row(dt, "volume_ratio", "comments", "trailing", None if first else 1.1))
-        rows.append(drift_row(dt, "cbpe_accuracy", "prob", None, 0.94))
-        rows.append(drift_row(dt, "queue_completion", "queue", None, 0.95))
-        rows.append(drift_row(dt, "queue_waiting", "queue", None, 2.0 if back == 2 else 0.0))
-        age = 30.5 if back == 2 else None
-        rows.append(drift_row(dt, "queue_age_oldest_hours", "queue", None, age))
-        rows.append(drift_row(dt, "queue_age_median_hours", "queue", None, age))
+    for reference in ("fixed", "trailing"):
+        rows.append(drift_row(day, "psi", "prob", reference, 0.25))
+        rows.append(drift_row(day, "psi", "uncertainty", reference, 0.02))
+    rows.append(drift_row(day, "volume_ratio", "comments", "trailing", 1.1))
+    rows.append(drift_row(day, "cbpe_accuracy", "prob", None, 0.94))
+    rows.append(drift_row(day, "queue_completion", "queue", None, 0.95))
+    rows.append(drift_row(day, "queue_waiting", "queue", None, 0.0))
+    rows.append(drift_row(day, "queue_age_oldest_hours", "queue", None, None))
+    rows.append(drift_row(day, "queue_age_median_hours", "queue", None, None))
     return pd.DataFrame(rows, columns=DRIFT.names).astype(
         dict.fromkeys(("value", "low", "high"), "float64")
     )
@@ -175,7 +162,6 @@ def drift_row(
     feature: str,
     reference: str | None,
     value: float | None,
-    direction: str | None = None,
 ) -> dict[str, object]:
     return {
         "dt": dt,
@@ -185,7 +171,6 @@ def drift_row(
         "value": value,
         "low": None if value is None else 0.9 * value,
         "high": None if value is None else 1.1 * value,
-        "direction": direction,
         "n": 2000,
         "reference_n": 2000,
         "status": "insufficient" if value is None else "ok",

@@ -1,22 +1,17 @@
 """The charts of a day and of the days."""
 
 import dataclasses
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pandas as pd
-import pytest
-from matplotlib.patches import Rectangle
 
 from modwatch.data.lake.schemas import ESTIMATES
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.figures import (
     day_figures,
-    drift_strip,
-    queue_health,
     reliability,
     score_histogram,
-    timeline_figure,
 )
 
 DAY = date(2026, 1, 5)
@@ -25,7 +20,7 @@ DAY = date(2026, 1, 5)
 def test_a_day_with_everything_has_every_figure(full_tables, facts, pictures):
     assert list(day_figures(dataclasses.replace(full_tables(DAY), **pictures), facts)) == [
         *("collaboration", "collaboration_window", "reliability", "scores"),
-        *("drift", "queue", "what_if"),
+        "what_if",
     ]
 
 
@@ -42,104 +37,13 @@ def test_a_day_without_estimates_can_be_drawn(full_tables, facts, draw):
         estimates=none, window=unknown, drift=tables.drift.assign(status="insufficient")
     )
     figures = day_figures(bare, facts)
-    assert list(figures) == ["collaboration", "collaboration_window", "drift", "queue"]
+    assert list(figures) == ["collaboration", "collaboration_window"]
     assert all(draw(figure) for figure in figures.values())
 
 
 def test_a_window_says_how_many_days_it_has(full_tables, facts, words):
     figure = day_figures(full_tables(DAY), facts)["collaboration_window"]
     assert "12 of the 14 days to 2026-01-05, model 3" in words(figure)
-
-
-def cells(figure):
-    boxes = figure.axes[0].patches
-    return [box for box in boxes if isinstance(box, Rectangle)]
-
-
-def rows(figure):
-    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
-
-
-def test_a_cell_for_every_effect_and_day_hatched_where_comments_are_too_few(drift_of, words):
-    drift = drift_of(DAY, 4)
-    figure = drift_strip(drift, title="2026-01-05")
-    assert rows(figure) == [
-        *("scores, fixed reference", "scores, trailing days"),
-        *("uncertainty, fixed reference", "uncertainty, trailing days", "volume, trailing days"),
-    ]
-    assert len(cells(figure)) == 4 * 5
-    assert words(figure).count("↑.25") == 2
-    assert words(figure).count("×1.1") == 3
-    hatched = [box for box in cells(figure) if box.get_hatch()]
-    assert len(hatched) == 5  # all of the first day
-    assert {round(box.get_x() + 0.47) for box in hatched} == {0}
-    assert len([text for text in figure.axes[0].texts if text.get_text()]) == 15
-    shades = [sum(box.get_facecolor()[:3]) for box in cells(figure) if not box.get_hatch()]
-    assert min(shades) == pytest.approx(sum(cells(figure)[3].get_facecolor()[:3]))  # PSI 0.25
-
-
-def test_what_was_rarely_compared_is_shown_only_if_it_was_noted(drift_of):
-    drift = drift_of(DAY, 4)
-    fixed = drift["reference"].eq("fixed") & drift["dt"].lt(DAY)
-    assert "scores, fixed reference" in rows(drift_strip(drift[~fixed], title=""))
-    small = drift.assign(value=drift["value"].where(drift["reference"].ne("fixed"), 0.01))
-    shown = rows(drift_strip(small[~fixed], title=""))
-    assert shown == ["scores, trailing days", "uncertainty, trailing days", "volume, trailing days"]
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("days", [1, 14])
-def test_any_number_of_days_can_be_drawn(drift_of, draw, days):
-    assert draw(drift_strip(drift_of(DAY, days), title=""))
-    assert draw(queue_health(drift_of(DAY, days), title=""))
-    values = list(ROWS.values())
-    rows = {DAY + timedelta(number): values[number % 2] for number in range(days)}
-    assert draw(timeline_figure(rows))
-
-
-def test_a_missing_day_is_a_gap(drift_of, draw):
-    drift = drift_of(DAY, 4)
-    figure = drift_strip(drift[drift["dt"] != DAY - timedelta(1)], title="")
-    assert len(cells(figure)) == 3 * 5
-    assert draw(figure)
-
-
-def test_many_columns_with_long_names_keep_the_worst_and_stay_readable(drift_of, draw):
-    names = [f"{n}_{'x' * 60}" for n in range(20)]
-    more = [
-        drift_of(DAY, 1)
-        .iloc[[4]]
-        .assign(metric="missing_share_change", feature=name, value=0.01 * n, status="ok")
-        for n, name in enumerate(names)
-    ]
-    figure = drift_strip(pd.concat([drift_of(DAY, 1), *more]), title="")
-    assert len(rows(figure)) == 14
-    assert max(map(len, rows(figure))) <= 40
-    assert any(row.startswith("19_") for row in rows(figure))
-    assert not any(row.startswith("0_") for row in rows(figure))
-    assert "smaller effects are in the table" in figure.axes[0].get_xlabel()
-    assert draw(figure)
-
-
-def test_nothing_to_compare_is_stated(drift_of, words):
-    drift = drift_of(DAY, 2)
-    only_queue = drift[drift["feature"] == "queue"]
-    assert "no reference days yet" in words(drift_strip(only_queue, title=""))
-
-
-def test_completion_and_waiting_are_bars_and_ages_are_lines(drift_of, words):
-    figure = queue_health(drift_of(DAY, 4), title="2026-01-05")
-    completion, waiting, ages = figure.axes
-    assert [bar.get_height() for bar in completion.patches] == [95.0] * 4
-    assert [bar.get_height() for bar in waiting.patches] == [0, 2, 0, 0]
-    np.testing.assert_array_equal(ages.lines[0].get_ydata(), [np.nan, 30.5, np.nan, np.nan])
-    assert "4 days to 2026-01-05" in words(figure)
-
-
-def test_what_is_not_known_is_stated(drift_of, words):
-    drift = drift_of(DAY, 4)
-    text = words(queue_health(drift.assign(status="insufficient"), title=""))
-    assert text.count("unknown") == 3
 
 
 def test_filled_bins_are_shown_with_their_counts(curves, words, draw):
@@ -207,24 +111,3 @@ def test_a_single_comment_of_either_side_can_be_seen():
 def test_constant_scores_and_thresholds_at_the_ends_can_be_drawn(draw):
     for prob, threshold in ((np.full(9, 0.3), 0.999), (np.zeros(1), 0.0), (np.ones(3), 1.0)):
         assert draw(score_histogram(histogram(prob, threshold=threshold), title=""))
-
-
-ROWS = {
-    date(2026, 1, 31): {"model_window/accuracy": 0.8, "day/comments": 10.0},
-    date(2026, 2, 2): {
-        "model_window/accuracy": 0.9,
-        "within_95/model_window_accuracy_low": 0.7,
-        "within_95/model_window_accuracy_high": 1.0,
-    },
-}
-
-
-def titles(figure):
-    return [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
-
-
-def test_every_metric_has_a_panel_with_gaps_at_missing_days():
-    figure = timeline_figure(ROWS)
-    assert titles(figure) == ["Comments (day)", "Accuracy (model window)"]
-    (line,) = figure.axes[1].lines
-    np.testing.assert_array_equal(line.get_ydata(), [0.8, np.nan, 0.9])

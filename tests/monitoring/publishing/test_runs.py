@@ -104,7 +104,7 @@ def test_a_run_says_all_about_its_day(
     assert _artifacts(mlflow_url, run_id) == {
         *(
             f"figures/{name}.png"
-            for name in ("collaboration", "collaboration_window", "drift", "queue", "reliability")
+            for name in ("collaboration", "collaboration_window", "reliability")
         ),
         *(f"figures/{name}.png" for name in ("scores", "what_if")),
         *(

@@ -14,7 +14,7 @@ from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.incidents.rules import load_rules
 from modwatch.monitoring.publishing.days import Day, KeyFigure
 from modwatch.monitoring.publishing.keys import COUNTED, KEYS
-from modwatch.monitoring.publishing.timeline import publish_days
+from modwatch.monitoring.publishing.timeline import publish_timeline
 from modwatch.monitoring.publishing.timeline_page import thresholds, timeline_page
 
 FIRST = date(2026, 1, 5)
@@ -154,7 +154,7 @@ def publish(mlflow_url, experiment):
     """Publish days as the timeline."""
 
     def publish_these(days):
-        return publish_days(days, (), tracking_uri=mlflow_url, experiment=experiment)
+        return publish_timeline(days, (), {}, tracking_uri=mlflow_url, experiment=experiment)
 
     return publish_these
 

@@ -8,7 +8,7 @@ from modwatch.monitoring.incidents.messages.incidents import ActiveAlert
 from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.keys import key_figures
 from modwatch.monitoring.publishing.runs import publish_day
-from modwatch.monitoring.publishing.timeline import publish_days
+from modwatch.monitoring.publishing.timeline import publish_timeline
 from modwatch.monitoring.publishing.view import days_address, days_url
 
 DAY = date(2026, 1, 5)
@@ -45,7 +45,7 @@ def test_mlflow_shows_one_row_a_day_with_its_status(
         tables = DayTables(estimates=measure(day.day))
         days.append(dataclasses.replace(day, figures=key_figures(tables, day)))
         publish_day(days[-1], tables, tracking_uri=mlflow_url, experiment=experiment)
-    publish_days(days, (), tracking_uri=mlflow_url, experiment=experiment)
+    publish_timeline(days, (), {}, tracking_uri=mlflow_url, experiment=experiment)
     with chromium.new_context(viewport={"width": 2600, "height": 900}) as context:
         page = context.new_page()
         page.goto(days_url(mlflow_url, experiment))

@@ -76,7 +76,7 @@ def row(verdict: str = "not worse") -> dict[str, Any]:
 
 def test_a_run_makes_one_version_and_says_what_it_does(home, caplog):
     caplog.set_level("INFO", logger="modwatch.pipeline.airflow.models")
-    form = {**FORM_VALUES, "max_examples": 400, "epochs": 1}
+    form = {**FORM_VALUES, "recipe": "max_examples = 400\nepochs = 1"}
     version = models.train.function(params=form, dag_run=RUN)
     assert version == models.train.function(params=form, dag_run=RUN)
     logged = [record.getMessage() for record in caplog.records]
@@ -183,7 +183,7 @@ def test_what_a_person_decides_happens_and_is_kept(home, asked, option, now, sha
         assert tags["modwatch.decision"] == decision
         assert (tags["modwatch.decided_by"], tags["modwatch.note"]) == ("eve", "as agreed")
         if now == version:
-            assert model.roll_back(resources) == "1"
+            assert model.set_alias(resources, "previous", "champion") == "1"
             assert resources.registry.champion_version() == "1"
 
 

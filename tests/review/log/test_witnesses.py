@@ -9,10 +9,10 @@ from databases import unguarded
 from sqlalchemy import Engine, text
 
 from modwatch.common.ledger.chain import Head, witness_of
-from modwatch.common.ledger.timestamps import read_roots, stamp
+from modwatch.common.ledger.timestamps import Authority, read_roots
 from modwatch.data.lake.files import Folder
 from modwatch.review.log.verification import verify_log
-from modwatch.review.log.witnesses import Authority, newest, verify_and_witness
+from modwatch.review.log.witnesses import newest, verify_and_witness
 from review.labelling import decide_all, label_next
 
 FORGED = (
@@ -60,49 +60,50 @@ def forge(engine: Engine) -> None:
 
 
 def test_each_verification_leaves_a_witness_for_the_next(engine, shift, ann, place):
-    first = verify_and_witness(engine, place)
-    assert (first.report.problems, first.failure) == ((), "")
-    assert first.last is not None
-    assert first.last.timestamp() == first.report.at
+    report, last, failure = verify_and_witness(engine, place)
+    assert (report.problems, failure) == ((), "")
+    assert last is not None
+    assert last.timestamp() == report.at
     decide_all(engine, [ann])
-    second = verify_and_witness(engine, place)
-    assert (second.report.problems, second.failure) == ((), "")
+    report, last, failure = verify_and_witness(engine, place)
+    assert (report.problems, failure) == ((), "")
     assert len(place.names()) == 2
     found = newest(place, None)
-    assert (found.moment, found.text) == (second.last, second.report.witness)
+    assert (found.moment, found.text) == (last, report.witness)
 
 
 def test_what_was_witnessed_cannot_be_taken_back(engine, shift, place):
-    before = verify_and_witness(engine, place)
+    _, before, _ = verify_and_witness(engine, place)
     forge(engine)
     for _ in range(2):  # until someone looks into it: no new witness covers it up
-        after = verify_and_witness(engine, place)
-        (problem,) = after.report.problems
+        report, last, _ = verify_and_witness(engine, place)
+        (problem,) = report.problems
         assert "ends at position 3, but the witness covers it up to 4" in problem
-        assert after.last == before.last
+        assert last == before
     assert len(place.names()) == 1
 
 
 def test_a_place_that_cannot_be_used_is_reported_and_the_log_is_verified(engine, shift, tmp_path):
     (tmp_path / "file").touch()
-    done = verify_and_witness(engine, Folder(root=str(tmp_path / "file" / "x"), holds="witnesses"))
-    assert "the witnesses at" in done.failure
-    assert (done.report.decisions, done.report.problems, done.last) == (4, (), None)
+    place = Folder(root=str(tmp_path / "file" / "x"), holds="witnesses")
+    report, last, failure = verify_and_witness(engine, place)
+    assert "the witnesses at" in failure
+    assert (report.decisions, report.problems, last) == (4, (), None)
 
 
 def test_a_stamped_witness_cannot_be_written_later(engine, shift, place, authority):
     """Someone who can write to database and place, and not set the authority's clock."""
-    done = verify_and_witness(engine, place, authority)
-    assert (done.failure, len(place.names())) == ("", 2)
+    _, last, failure = verify_and_witness(engine, place, authority)
+    assert (failure, len(place.names())) == ("", 2)
     forge(engine)
     (name,) = (item for item in place.names() if item.endswith(".json"))
-    assert done.last is not None
-    forged = witness_of(verify_log(engine).heads, done.last.timestamp())
+    assert last is not None
+    forged = witness_of(verify_log(engine).heads, last.timestamp())
     place.write(name, forged.encode())  # the old timestamp is of another text
-    (problem,) = verify_and_witness(engine, place, authority).report.problems
+    (problem,) = verify_and_witness(engine, place, authority)[0].problems
     assert problem.startswith("the newest witness is not valid: the timestamp is not valid")
     place.remove(f"{name}.tsr")
-    (problem,) = verify_and_witness(engine, place, authority).report.problems
+    (problem,) = verify_and_witness(engine, place, authority)[0].problems
     assert problem.endswith("has no timestamp; it may be forged")
 
 
@@ -110,8 +111,14 @@ def test_a_stamped_witness_is_of_the_time_that_it_says(engine, shift, place, aut
     content = witness_of(verify_log(engine).heads, 0.0).encode()
     name = "19700101T000000.000000Z.witness.json"
     place.write(name, content)
-    place.write(f"{name}.tsr", stamp(authority.url, content, authority.roots))
-    assert "not of the time in its name" in newest(place, authority).invalid
+    place.write(f"{name}.tsr", authority.stamp(content))
+    assert "the time is 1970-01-01 00:00 UTC, and the authority" in newest(place, authority).invalid
+
+
+def test_timestamps_are_demanded_of_an_authority_that_is_asked(engine, shift, place):
+    _, last, _ = verify_and_witness(engine, place)
+    assert newest(place, Authority(roots=())).moment == last
+    assert newest(place, Authority(url="http://127.0.0.1:9/", roots=())).text is None
 
 
 def test_a_witness_under_another_name_is_a_problem(engine, shift, place):
@@ -120,7 +127,7 @@ def test_a_witness_under_another_name_is_a_problem(engine, shift, place):
     assert content is not None
     for name in ("20300101T000000.000000Z", "zz"):
         place.write(f"{name}.witness.json", content)
-        (problem,) = verify_and_witness(engine, place).report.problems
+        (problem,) = verify_and_witness(engine, place)[0].problems
         assert problem.endswith(f"{name}.witness.json is not of the time in its name")
 
 
@@ -130,7 +137,7 @@ def test_a_witness_of_another_installation_is_a_problem(engine, shift, place):
     assert at is not None
     place.write(f"{datetime.fromtimestamp(at, UTC):%Y%m%dT%H%M%S.%fZ}.witness.json",
                 witness_of(heads, at).encode())  # fmt: skip
-    problems = verify_and_witness(engine, place).report.problems
+    problems = verify_and_witness(engine, place)[0].problems
     assert any("decision 2" in p and "is not the one that was witnessed" in p for p in problems)
     assert any("moderator 99 ends at position 0, but the witness" in p for p in problems)
 
@@ -144,24 +151,24 @@ def test_a_witness_from_the_future_is_a_problem(engine, shift, place):
 
 def test_an_authority_that_is_away_delays_the_witness(engine, shift, place, authority):
     away = Authority(url="http://127.0.0.1:9/tsa?token=hunter2", roots=authority.roots)
-    done = verify_and_witness(engine, place, away)
-    assert "cannot be reached" in done.failure
-    assert "hunter2" not in done.failure
-    assert (done.report.intact, done.last, place.names()) == (True, None, [])
+    report, last, failure = verify_and_witness(engine, place, away)
+    assert "cannot be reached" in failure
+    assert "hunter2" not in failure
+    assert (report.intact, last, place.names()) == (True, None, [])
 
 
 def test_a_file_that_is_no_witness_is_a_problem(engine, shift, place):
     place.write("README.txt", b"keep")  # other files of the place are left alone
     for content in (b"", b"x", b'{"heads": []}', b'{"at": "', b"\xff", *ODD):
         place.write("20260101T000000.000000Z.witness.json", content)
-        (problem,) = verify_and_witness(engine, place).report.problems
+        (problem,) = verify_and_witness(engine, place)[0].problems
         assert problem.startswith("the newest witness is not valid"), content
     assert len(place.names()) == 2
 
 
 def test_a_newest_witness_that_was_cut_is_a_problem(engine, shift, place):
     """A witness of nothing would agree with any log."""
-    at = verify_and_witness(engine, place).last
+    at = verify_and_witness(engine, place)[1]
     assert at is not None
     forge(engine)
     for cut in ('"heads": []', '"heads": [[0, 1, "00"]]'):

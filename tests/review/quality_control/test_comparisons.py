@@ -1,15 +1,14 @@
-"""Answers to checks, as they go to the lake: planted errors come back, nothing else counts."""
+"""Answers to gold items, as they go to the lake: planted errors come back, nothing else counts."""
 
 from collections.abc import Callable
 from datetime import date, timedelta
 
 from sqlalchemy import Engine, text
 
-from modwatch.review.quality_control.comparisons import day_answers
+from modwatch.review.quality_control.comparisons import gold_answers
 from modwatch.review.quality_control.gold import GoldComment, add_gold, retire_gold
 from modwatch.review.quality_control.queueing import queue_quality_control
 from modwatch.review.queue import intake
-from modwatch.review.queue.deciding import undo
 from modwatch.review.queue.items import NewItem
 from review.labelling import label_all, routed_like_gold
 
@@ -17,7 +16,7 @@ Make = Callable[..., NewItem]
 
 
 def answers(engine: Engine, day: date) -> list[dict[str, object]]:
-    return [row for part in day_answers(engine, day) for row in part.to_pylist()]
+    return [row for part in gold_answers(engine, day) for row in part.to_pylist()]
 
 
 def asked(engine: Engine, day: date, *, retest: float = 0.0, gold: float = 0.0) -> None:
@@ -38,31 +37,6 @@ def panel(n: int) -> list[GoldComment]:
     ]
 
 
-def test_retests_stand_next_to_what_the_same_person_answered_first(engine, ann, day, new_item):
-    places = [{"stratum": k % 2, "inclusion_probability": 1.0 - 0.5 * (k % 2)} for k in range(50)]
-    intake.enqueue(engine, [new_item(f"c{k}", k + 1, **places[k]) for k in range(50)], day)
-    label_all(engine, ann, lambda _: 0)
-    assert answers(engine, day) == []
-    tomorrow = day + timedelta(1)
-    asked(engine, tomorrow, retest=0.4)
-    wrong = iter([True] * 7 + [False] * 13)
-    *_, last = label_all(engine, ann, lambda _: int(next(wrong)))
-    found = answers(engine, tomorrow)
-    assert len(found) == 20
-    assert {(row["kind"], row["moderator"], row["known"]) for row in found} == {
-        ("retest", "ann", 0)
-    }
-    assert sum(row["label"] for row in found) == 7
-    assert all(
-        (row["stratum"], row["inclusion_probability"])
-        == tuple(places[int(str(row["comment_id"])[1:])].values())
-        for row in found
-    )
-    assert answers(engine, day) == []
-    undo(engine, moderator_id=ann.id, decision_id=last.id, idempotency_key="undo")
-    assert len(answers(engine, tomorrow)) == 19  # what was taken back does not count
-
-
 def test_gold_stands_next_to_its_label_until_it_is_retired(engine, ann, day, new_item):
     intake.enqueue(engine, [new_item(f"c{k}", k + 1) for k in range(50)], day)
     label_all(engine, ann, lambda _: 0)
@@ -73,8 +47,8 @@ def test_gold_stands_next_to_its_label_until_it_is_retired(engine, ann, day, new
     label_all(engine, ann, lambda name: int(name[1:]) % 2 ^ (name == never))
     found = answers(engine, tomorrow)
     assert len(found) == 20
-    assert {row["stratum"] for row in found} == {None}
-    wrong = [row["comment_id"] for row in found if row["label"] != row["known"]]
+    assert {row["round"] for row in found} == {0}
+    wrong = [row["comment_id"] for row in found if row["label"] != row["first_label"]]
     assert wrong == [never]
     retire_gold(engine, [never])
     assert len(answers(engine, tomorrow)) == 19

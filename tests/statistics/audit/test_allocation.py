@@ -13,18 +13,18 @@ SPREADS = st.just(0.0) | st.floats(1e-6, 0.5)
 STRATA = st.lists(st.tuples(st.integers(1, 10**7), SPREADS, st.floats(0, 1)), min_size=1)
 
 
-def every_rule(population, spread, labels, minimum):
-    yield allocation.proportional(population, labels, minimum=minimum)
+def every_rule(population, spread, labels):
+    yield allocation.proportional(population, labels)
     for worst in (1.0, 1.1, 1e9):
-        yield allocation.neyman(population, spread, labels, worst_case=worst, minimum=minimum)
+        yield allocation.neyman(population, spread, labels, worst_case=worst)
 
 
-@given(STRATA, st.integers(0, 5), st.integers(0, 10**5))
-def test_labels_are_spent_between_minimum_and_population(rows, minimum, more):
+@given(STRATA, st.integers(0, 10**5))
+def test_labels_are_spent_between_minimum_and_population(rows, more):
     population, spread, _ = (np.array(column) for column in zip(*rows, strict=True))
-    least = np.minimum(population, minimum)
+    least = np.minimum(population, allocation.MINIMUM)
     labels = int(least.sum()) + more
-    for found in every_rule(population, spread, labels, minimum):
+    for found in every_rule(population, spread, labels):
         assert found.sum() == min(labels, population.sum())
         assert (found >= least).all()
         assert (found <= population).all()
@@ -43,13 +43,13 @@ def test_shares_are_those_of_the_rules():
     population = np.array([90_000, 9_000, 1_000])
     spread = np.array([0.03, 0.2, 0.5])
     even, by_score = population / population.sum(), population * spread
-    found = allocation.neyman(population, spread, 900, worst_case=1e9, minimum=0)
+    found = allocation.neyman(population, spread, 900, worst_case=1e9)
     assert found == pytest.approx(900 * by_score / by_score.sum(), abs=2)
     # The first stratum keeps what a random sample would give it, less an eleventh.
-    found = allocation.neyman(population, spread, 900, minimum=0)
+    found = allocation.neyman(population, spread, 900)
     assert found[0] == pytest.approx(900 * even[0] / 1.1, abs=2)
     assert found[1] / found[2] == pytest.approx(by_score[1] / by_score[2], rel=0.05)
-    assert allocation.proportional(population, 900, minimum=0) == pytest.approx(900 * even, abs=2)
+    assert allocation.proportional(population, 900) == pytest.approx(900 * even, abs=2)
 
 
 def test_a_full_stratum_leaves_its_labels_to_the_others():

@@ -17,18 +17,18 @@ STRATA = st.lists(st.tuples(st.integers(0, 2000), st.floats(0, 1)), min_size=1, 
 
 
 def spent(rules: dict[str, ConfirmationRule], sides: dict[str, list[tuple[int, float]]]) -> float:
-    return expected_confirmations(
-        rules, [(name, *item) for name, strata in sides.items() for item in strata]
-    )
+    return expected_confirmations(rules, listed(sides))
+
+
+def listed(sides):
+    return [(name, *item) for name, strata in sides.items() for item in strata]
 
 
 @given(STRATA, STRATA, st.floats(0.02, 1))
 def test_confirmations_cost_at_most_their_budget_and_a_little(flagged, unflagged, share):
     sides = {"flagged": flagged, "unflagged": unflagged}
-    labels = {name: [n for n, _ in strata] for name, strata in sides.items()}
-    score = {name: [s for _, s in strata] for name, strata in sides.items()}
-    rules = planned_rules(labels, score, share)
-    whole = sum(map(sum, labels.values()))
+    rules = planned_rules(listed(sides), share)
+    whole = sum(labels for _, labels, _ in listed(sides))
     # Every label has a small probability, which is outside the budget, and shares are rounded.
     assert spent(rules, sides) <= (share + 0.03) * whole + 1
     for rule in rules.values():
@@ -36,11 +36,8 @@ def test_confirmations_cost_at_most_their_budget_and_a_little(flagged, unflagged
 
 
 def test_labels_that_contradict_the_decision_are_confirmed_with_probability_one():
-    rules = planned_rules(
-        {"flagged": [100], "unflagged": [700, 200]},
-        {"flagged": [0.9], "unflagged": [0.001, 0.05]},
-        0.2,
-    )
+    strata = [("flagged", 100, 0.9), ("unflagged", 700, 0.001), ("unflagged", 200, 0.05)]
+    rules = planned_rules(strata, 0.2)
     assert (rules["unflagged"].positive, rules["flagged"].negative) == (1.0, 1.0)
     assert rules["flagged"].positive > 0.5 > rules["unflagged"].negative
 
@@ -73,4 +70,4 @@ def test_the_share_of_confirmed_comments_is_that_of_the_rule():
 
 
 def test_no_one_confirms_anything_at_a_share_of_zero():
-    assert planned_rules({"flagged": [9]}, {"flagged": [0.5]}, 0.0) == {}
+    assert planned_rules([("flagged", 9, 0.5)], 0.0) == {}

@@ -9,8 +9,8 @@ import pytest
 from audit_making import NOW, Comments, make_comments, make_plan
 
 from modwatch.statistics.audit.confirmation_rules import planned_rules
-from modwatch.statistics.audit.draw import DrawnComment, draw, labels_demanded
-from modwatch.statistics.audit.labels import AuditLabel, in_order
+from modwatch.statistics.audit.draw import DrawnComment, draw
+from modwatch.statistics.audit.labels import AuditLabel, in_order, labels_demanded
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.audit.results import Evidence, computed
 
@@ -24,13 +24,8 @@ Say = Callable[[DrawnComment, str], int]
 def plan_of(comments: Comments, labels: int, share: float = 0.2, **changes: Any) -> AuditPlan:
     """Return a plan with an expected share of confirmations."""
     plan = make_plan(comments, labels)
-    strata = {side: [plan.strata[n] for n in plan.of_side(side)] for side in SIDES}
-    strata = {side: item for side, item in strata.items() if item}
-    rules = planned_rules(
-        {side: [one.labels for one in item] for side, item in strata.items()},
-        {side: [one.score for one in item] for side, item in strata.items()},
-        share,
-    )
+    strata = [(one.side, one.labels, one.score) for one in plan.strata]
+    rules = planned_rules(strata, share)
     return replace(plan, **{"confirmations": rules, **changes})
 
 

@@ -97,7 +97,7 @@ class TestCombine:
         third = stage([40, 30], [4, 5], [2, 2])
         known = [0, 3, 6]
         item = [
-            (k + float(s.rate()) * s.population.sum()) / 90
+            (k + float(s.weighted().rate) * s.population.sum()) / 90
             for k, s in zip(known, (first, second, third), strict=True)
         ]
         made = combine([first, second, third], (0.2, 0.3, 0.5), population=[50, 40])
@@ -112,5 +112,5 @@ class TestCombine:
     def test_a_stratum_labelled_whole_is_left_out_of_the_next_stage(self):
         first, second = stage([50, 4], [5, 4], [1, 2]), stage([45], [45], [3])
         made = combine([first, second], (0.5, 0.5), population=[50, 4])
-        exact, guess = (1 + 2 + 3) / 54, float(first.rate())
+        exact, guess = (1 + 2 + 3) / 54, float(first.weighted().rate)
         assert made.rate == pytest.approx((exact + guess) / 2)

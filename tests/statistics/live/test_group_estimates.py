@@ -8,7 +8,6 @@ import pytest
 from sklearn import metrics as sk
 
 from modwatch.common.errors import MetricInputError
-from modwatch.statistics.divergence import bnsp_auc, bpsn_auc
 from modwatch.statistics.estimate import Estimate, difference
 from modwatch.statistics.live.census import reconciled
 from modwatch.statistics.live.conformal import crossed_sets
@@ -91,8 +90,10 @@ def test_of_labelled_comments_the_figures_are_those_of_the_comments(rng):
         assert table.loc["accuracy", name] == pytest.approx(gap)
     assert table.loc["auroc", "value"] == pytest.approx(sk.roc_auc_score(*own[::-1]))
     assert table.loc["calibration_error", "value"] == pytest.approx(own[0].mean() - own[1].mean())
-    assert table.loc["bpsn_auc", "value"] == pytest.approx(bpsn_auc(label, prob, inside))
-    assert table.loc["bnsp_auc", "value"] == pytest.approx(bnsp_auc(label, prob, inside))
+    for metric, toxic_inside in (("bpsn_auc", False), ("bnsp_auc", True)):
+        rows = inside == ((label == 1) == toxic_inside)
+        ranked = sk.roc_auc_score(label[rows], prob[rows])
+        assert table.loc[metric, "value"] == pytest.approx(ranked)
     assert (table["comments"] == inside.sum()).all()
 
 
@@ -147,9 +148,6 @@ def test_prediction_sets_fall_short_where_the_model_is_wrong(rng):
     assert table.loc[("a", "set_coverage"), "value"] < 0.85
     assert table.loc[("a", "set_coverage"), "p_holm"] < 0.01
     assert table.loc[("b", "set_coverage"), "value"] > 0.9
-    for name in ("a", "b"):
-        assert table.loc[(name, "own_set_coverage"), "value"] == pytest.approx(0.9, abs=0.03)
-    assert table.loc[("a", "unsure_share"), "value"] > table.loc[("b", "unsure_share"), "value"]
     assert table.loc[("", "set_coverage"), "value"] == pytest.approx(0.9, abs=0.02)
     gap = table.loc[("", "set_coverage_gap")]
     pair = abs(table.loc[("a", "set_coverage"), "difference"])
@@ -212,19 +210,6 @@ def test_coverage_by_label_is_that_of_the_comments_with_it(rng):
                   [1 - share, share])  # fmt: skip
     assert everybody.loc["set_coverage", "value"] == pytest.approx(mean)
     assert everybody.loc["set_coverage", "reason"] == "sets at 90 % for each label"
-
-
-def test_a_group_with_few_toxic_labels_says_that_its_sets_are_not_of_its_own(rng):
-    days, members, _, label = everything_labelled(rng)
-    inside = np.concatenate(members)
-    rare = inside & ((label == 0) | (np.cumsum(inside & (label == 1)) <= 6))
-    parts = np.split(rare, np.cumsum([member.size for member in members])[:-1])
-    table = by_metric(measure_groups(days, [(GROUP, parts)]))
-    few = "sets at 90 % for each label in the group, but for toxic: fewer than 9 effective labels"
-    for metric in ("own_set_coverage", "own_set_coverage_harmless", "own_set_coverage_toxic"):
-        assert table.loc[metric, "reason"] == few
-    assert table.loc["own_set_coverage_toxic", "n"] == 6
-    assert table.loc["accuracy", "reason"] == ""
 
 
 def test_sets_need_labels(rng):

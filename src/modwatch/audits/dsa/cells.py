@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
+from modwatch.common.errors import DsaReportError
 from modwatch.common.text import BIDI_CONTROLS, CONTROLS, SURROGATES
 
 #: Control characters except tab and line ends, surrogates, and bidirectional controls.
@@ -43,6 +44,17 @@ def echo(text: str) -> str:
     harmless = (sign if sign.isalnum() or sign in " .,:/%+-_[]()" else "?" for sign in text[:41])
     shown = "".join(harmless)
     return f"'{shown[:39]}…'" if len(shown) > 40 else f"'{shown}'"
+
+
+def refuse_unusable(name: str, text: str) -> None:
+    """Raise DsaReportError for a text of a report that is empty or has control characters."""
+    if not text.strip():
+        raise DsaReportError(f"{name}: must not be empty.")
+    harm = HARMFUL.search(text)
+    if harm:
+        raise DsaReportError(
+            f"{name}: character {harm.start() + 1} is a control character; remove it."
+        )
 
 
 #: Maximum length of a number.

@@ -1,34 +1,40 @@
-"""Parts 8 and 11 of a transparency report from a finished audit and the measures of its period.
+"""Part 8 of a transparency report, from a finished audit and the measures of its period.
 
-Values that the audit does not provide are left blank with the reason, such as counts of notices,
-which Modwatch does not process.
+Accuracy, precision and recall refer to all decisions by automated means, also where a person
+reviewed them afterwards. Decisions by people are counted separately. Values that the audit does not
+provide are left blank with the reason, such as counts of notices, which Modwatch does not process.
+
+Files are RFC 4180 in UTF-8 without byte order mark, CR LF, minimal quoting. No mark, as in the
+Commission's own files: some readers take it for part of the first column's name. Rates have four
+decimals, rounded half to even; intervals are rounded outwards, which does not lower their coverage.
+Counts are digits.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import ceil, floor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import partial
 from typing import Any
 
-from modwatch.audits.descriptions import repeated
-from modwatch.audits.dsa.statement import (
-    AutomatedMeans,
-    Missing,
-    Qualitative,
-    Rate,
-    ScopeValues,
-    interval_text,
-    value_text,
-)
+from modwatch.audits.descriptions import bound_text
+from modwatch.audits.dsa.cells import refuse_unusable
 from modwatch.audits.dsa.vocabulary import (
+    APPLICABILITY,
+    COLUMNS,
     LANGUAGES,
     NAM_TOTAL,
     NAM_TRUSTED_FLAGGER,
     OWN_INITIATIVE,
+    RATES,
+    REQUIRED_OF,
+    SECTION,
     TOTAL,
-    Provider,
+    Indicator,
+    counts_of,
+    indicators_of,
 )
-from modwatch.common.errors import AuditError
+from modwatch.audits.files import written
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.results import LEAST_COMMENTS
 from modwatch.statistics.audit.share_interval import IntervalOptions
@@ -42,21 +48,21 @@ _NO_NOTICES = "the audited software does not process notices"
 _INTERVAL = (
     "confidence interval by test inversion, allowing for violations that the score does not detect"
 )
-_RATES = ("accuracy", "precision", "recall")
-_SHARES = {
-    "accuracy": "Accuracy, the share of all decisions that are correct",
-    "precision": "Precision, the share of flagged comments that violate the rules",
-    "recall": "Recall, the share of comments that violate the rules that was flagged",
-    "prevalence_unflagged": "Share of unflagged comments that violate the rules",
-    "specificity": "Specificity, the share of comments within the rules that was not flagged",
-    "false_positive_rate": (
-        "False positive rate (fall-out), the share of comments within the rules that was flagged"
-    ),
-    "negative_predictive_value": (
-        "Negative predictive value, the share of unflagged comments that is within the rules"
-    ),
-}
+_PLACES = Decimal("0.0001")
+_SOLELY = "Measures that no person took, confirmed or changed."
+_NOT_SOLELY = (
+    "Measures that a person took, confirmed or changed, with or without automated means; accuracy, "
+    "precision and recall include the preceding automated decisions."
+)
+_RATES_OF = "Of all decisions by automated means, including those reviewed by a person afterwards."
+_METRICS = dict(zip(RATES, ("accuracy", "precision", "recall"), strict=True))
 _SIDES = {"both": "", "lower": ", lower bound only", "upper": ", upper bound only"}
+
+#: The estimate of a metric in a result, or the reason why there is none.
+_Estimate = Mapping[str, Any] | str
+
+#: Value and context by indicator, of one scope.
+_Cells = dict[Indicator, tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,76 +107,149 @@ def automated_means(
     *,
     service: str,
     others: Sequence[str] = (),
-) -> AutomatedMeans:
-    """Return part 8 for the period of an audit: totals, own initiative, languages.
+) -> bytes:
+    """Return part 8 for the period of an audit: totals, own initiative, languages, as CSV.
 
-    `measures` are those of the period by the language tag of the comments, "" for none; all are
-    own-initiative measures. `others` are sentences about other audits of the same days.
+    A header, and a row per scope and indicator. Missing values are blank, with the reason in the
+    context. `measures` are those of the period by the language tag of the comments, "" for none;
+    all are own-initiative measures. `others` are sentences about other audits of the same days.
 
-    Raises:
-        AuditError: the result belongs to another plan.
-        DsaReportError: the name of the service is empty or has control characters.
+    Raises DsaReportError if the name of the service is empty or has control characters.
     """
-    if result["plan"] != plan.digest:
-        raise AuditError(f"audit {plan.audit!r}: the result belongs to another plan")
-    method = _method(plan.rule, corrected="label_errors" in result)
-    rates = _rates(result["figures"], plan.rule.level, method)
+    refuse_unusable("service", service)
     total = sum(measures.values(), Measures())
     undecided = total.comments - total.decided
     unknown = f"The decisions on {undecided} comments are unknown." if undecided else ""
     note = " ".join(filter(None, [_left_out(measures), unknown, *others]))
-    remark = f"{note} Measures after notices or orders are unknown and not included."
-    return AutomatedMeans(
-        service=service,
-        start=plan.first,
-        end=plan.last,
-        provider=Provider.VLOP,
-        audit=plan.audit,
-        scopes={
-            TOTAL: _scope(total, rates, remark.strip()),
-            OWN_INITIATIVE: _scope(total, rates, note),
-            NAM_TOTAL: ScopeValues.missing(_NO_NOTICES),
-            NAM_TRUSTED_FLAGGER: ScopeValues.missing(_NO_NOTICES),
-            **(
-                dict.fromkeys(LANGUAGES, ScopeValues.missing(NO_DECISIONS))
-                if total.are_unknown
-                else _languages(result["domains"], measures, plan.rule.level, method)
-            ),
-        },
-    )
+    remark = f"{note} Measures after notices or orders are unknown and not included.".strip()
+    method = _method(plan.rule, corrected="label_errors" in result)
+    counted, rates = partial(_counted, plan, method), _rates(result["figures"])
+    scopes = {
+        TOTAL: counted(total, rates, remark),
+        OWN_INITIATIVE: counted(total, rates, note),
+        NAM_TOTAL: _blanks(plan, NAM_TOTAL, _NO_NOTICES),
+        NAM_TRUSTED_FLAGGER: _blanks(plan, NAM_TRUSTED_FLAGGER, _NO_NOTICES),
+        **_languages(plan, result["domains"], measures, counted),
+    }
+    rows = [
+        (
+            *(APPLICABILITY[REQUIRED_OF[scope]], service, period_text(plan), SECTION),
+            *(indicator.value, scope, *scopes[scope][indicator]),
+        )
+        for scope, indicator in _order()
+    ]
+    return file_of(COLUMNS, rows)
 
 
-def rate_of(estimate: Mapping[str, Any], level: float, method: str) -> Rate | Missing:
-    """Return an estimate of a result in the form of a statement.
+def _order() -> Iterator[tuple[str, Indicator]]:
+    """Yield the rows in the order of the template: by origin, then by indicator and language."""
+    for scope in REQUIRED_OF:
+        if scope not in LANGUAGES:
+            yield from ((scope, indicator) for indicator in indicators_of(scope))
+    for indicator in indicators_of(TOTAL):
+        yield from ((language, indicator) for language in LANGUAGES)
 
-    >>> few = {"status": "insufficient", "reason": "no label of 9 flagged comments", "labels": 0}
-    >>> rate_of(few, 0.95, "stratified sample").reason
-    'no label of 9 flagged comments'
-    """
+
+def _counted(
+    plan: AuditPlan,
+    method: str,
+    measures: Measures,
+    rates: Mapping[Indicator, _Estimate],
+    note: str,
+) -> _Cells:
+    """Return a scope; without values where it is not known what is a measure, or whose it is."""
+    if measures.are_unknown:
+        return _blanks(plan, TOTAL, NO_DECISIONS)
+    if unknown := measures.by_unknown:
+        reason = f"the source of the comments does not say who took {unknown} measures"
+        return _blanks(plan, TOTAL, reason)
+    solely, not_solely = counts_of(TOTAL)
+    remark = f" {_sentence(note)}" if note else ""
+    return {
+        solely: (str(measures.solely), f"{_SOLELY}{remark}"),
+        not_solely: (str(measures.not_solely), f"{_NOT_SOLELY}{remark}"),
+        **{indicator: _rate(plan, method, estimate) for indicator, estimate in rates.items()},
+    }
+
+
+def _rate(plan: AuditPlan, method: str, estimate: _Estimate) -> tuple[str, str]:
+    """Return value and context of a rate."""
+    audit, level = f"Audit: {_sentence(plan.audit)}", plan.rule.level
+    if isinstance(estimate, str):
+        return "", f"Left blank: {_sentence(estimate)} {audit}"
     if estimate["status"] != "ok":
-        reason = estimate["reason"]
-        if estimate.get("bound"):
-            reason = f"{reason}. {_bound_text(estimate, level)}"
-        return Missing(reason=reason, labels=estimate["labels"])
-    low, high = estimate["low"], estimate["high"]
-    return Rate(
-        value=min(max(estimate["value"], low), high),
-        low=low,
-        high=high,
-        labels=estimate["labels"],
-        method=method,
-        level=level,
-        complete=bool(estimate.get("all_labelled")) and low == high,
-    )
+        reason = _sentence(reason_of(estimate, level))
+        return "", f"Left blank: {reason} Labels: {estimate['labels']}. {audit}"
+    context = f"{_RATES_OF} {interval_text(estimate, level)} Method: {_sentence(method)} {audit}"
+    return value_text(estimate), context
 
 
-def _bound_text(estimate: Mapping[str, Any], level: float) -> str:
-    """Return the bound of a rate without a value, rounded away from what it claims."""
-    if estimate["bound"] == "lower":
-        words = f"at least {floor(estimate['low'] * 10_000) / 10_000:.4f}"
-    else:
-        words = f"at most {ceil(estimate['high'] * 10_000) / 10_000:.4f}"
-    return f"The rate is {words} ({100 * level:g} % confidence bound)"
+def _blanks(plan: AuditPlan, scope: str, reason: str) -> _Cells:
+    """Return a scope without values, for one reason."""
+    return {indicator: _rate(plan, "", reason) for indicator in indicators_of(scope)}
+
+
+def reason_of(estimate: Mapping[str, Any], level: float) -> str:
+    """Return why a rate has no value, with its bound.
+
+    >>> reason_of({"reason": "3 labels", "bound": "lower", "low": 0.42137}, 0.95)
+    '3 labels. The rate is at least 0.4213 (95 % confidence bound)'
+    """
+    reason, bound = estimate["reason"], bound_text(estimate)
+    if not bound:
+        return str(reason)
+    return f"{reason}. The rate is {bound} ({100 * level:g} % confidence bound)"
+
+
+def value_text(estimate: Mapping[str, Any]) -> str:
+    """Return a rate with four decimals, rounded half to even.
+
+    >>> value_text({"value": 0.9, "low": 0.85, "high": 0.94})
+    '0.9000'
+    """
+    value = min(max(estimate["value"], estimate["low"]), estimate["high"])
+    return _rounded(value, ROUND_HALF_EVEN)
+
+
+def interval_text(estimate: Mapping[str, Any], level: float) -> str:
+    """Return the interval of a rate, rounded outwards, and its number of labels.
+
+    >>> interval_text({"low": 0.85, "high": 0.94, "labels": 300}, 0.95)
+    '95 % confidence interval: 0.8500 to 0.9400. Labels: 300.'
+    """
+    labels = f"Labels: {estimate['labels']}."
+    if estimate.get("all_labelled") and estimate["low"] == estimate["high"]:
+        return (
+            "All comments were labelled, so there is no sampling error; errors of the people who "
+            f"labelled them are not included. {labels}"
+        )
+    percent = format((Decimal(repr(level)) * 100).normalize(), "f")
+    low, high = _rounded(estimate["low"], ROUND_FLOOR), _rounded(estimate["high"], ROUND_CEILING)
+    return f"{percent} % confidence interval: {low} to {high}. {labels}"
+
+
+def _rounded(share: float, rounding: str) -> str:
+    # From the shortest decimal form: 0.96, not the 0.95999… of the float.
+    return str(Decimal(repr(float(share))).quantize(_PLACES, rounding=rounding))
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def period_text(plan: AuditPlan) -> str:
+    """Return the period of an audit as the templates have it."""
+    return f"{plan.first}/{plan.last}"
+
+
+def file_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
+    """Return a file; DsaReportError for a cell with control characters."""
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            if cell:
+                refuse_unusable(column.lower(), cell)
+    return written(columns, rows)
 
 
 def _method(rule: IntervalOptions, *, corrected: bool) -> str:
@@ -184,35 +263,23 @@ def _method(rule: IntervalOptions, *, corrected: bool) -> str:
     )
 
 
-def _rates(figures: Any, level: float, method: str) -> dict[str, Rate | Missing]:
-    """Return accuracy, precision and recall, as far as they were estimated."""
+def _rates(figures: Iterable[Mapping[str, Any]]) -> dict[Indicator, _Estimate]:
+    """Return accuracy, precision and recall."""
     estimates = {estimate["metric"]: estimate for estimate in figures}
-    return {
-        name: rate_of(estimates[name], level, method)
-        if name in estimates
-        else Missing(reason=f"the audit does not estimate {name} by language")
-        for name in _RATES
-    }
-
-
-def _scope(measures: Measures, rates: dict[str, Rate | Missing], note: str) -> ScopeValues:
-    """Return a scope; without values where it is not known what is a measure, or whose it is."""
-    reason = ""
-    if measures.are_unknown:
-        reason = NO_DECISIONS
-    elif measures.by_unknown:
-        reason = f"the source of the comments does not say who took {measures.by_unknown} measures"
-    if reason:
-        return replace(ScopeValues.missing(reason), note=note)
-    return ScopeValues(solely=measures.solely, not_solely=measures.not_solely, note=note, **rates)
+    return {indicator: estimates[name] for indicator, name in _METRICS.items()}
 
 
 def _languages(
-    domains: Any, measures: Mapping[str, Measures], level: float, method: str
-) -> dict[str, ScopeValues]:
-    """Return the values of each official language."""
-    if not any(measures.keys()):
-        none = ScopeValues.missing("the language of the comments is unknown")
+    plan: AuditPlan,
+    domains: Iterable[Mapping[str, Any]],
+    measures: Mapping[str, Measures],
+    counted: Callable[[Measures, Mapping[Indicator, _Estimate], str], _Cells],
+) -> dict[str, _Cells]:
+    """Return each official language."""
+    total = sum(measures.values(), Measures())
+    if total.are_unknown or not any(measures):
+        reason = "the language of the comments is unknown"
+        none = _blanks(plan, TOTAL, NO_DECISIONS if total.are_unknown else reason)
         return dict.fromkeys(LANGUAGES, none)
     tags: dict[str, list[str]] = defaultdict(list)
     for tag in measures:
@@ -229,11 +296,8 @@ def _languages(
     for language in LANGUAGES:
         mine = sum((measures[tag] for tag in tags[language]), Measures())
         reason = _no_rates_reason(mine.comments, tags[language], by_tag)
-        if reason:
-            scopes[language] = _scope(mine, dict.fromkeys(_RATES, Missing(reason=reason)), note)
-        else:
-            rates = _rates(by_tag[tags[language][0]], level, method)
-            scopes[language] = _scope(mine, rates, note)
+        rates = dict.fromkeys(RATES, reason) if reason else _rates(by_tag[tags[language][0]])
+        scopes[language] = counted(mine, rates, note)
     return scopes
 
 
@@ -263,137 +327,3 @@ def _left_out(measures: Mapping[str, Measures]) -> str:
         "Not included under any language, because the language is unknown or not an official "
         f"language of the EU: {left.solely} solely by automated means and {left.not_solely} others."
     )
-
-
-def qualitative(
-    plan: AuditPlan,
-    result: Mapping[str, Any],
-    measures: Mapping[str, Measures],
-    *,
-    service: str,
-    others: Sequence[str] = (),
-) -> Qualitative:
-    """Return part 11 for the period of an audit, as far as its evidence allows.
-
-    The service adds the consequences of a flag, and other automated means. `measures` and `others`
-    as in `automated_means`. Raises DsaReportError if the name of the service or the version of the
-    model is empty or has control characters.
-    """
-    return Qualitative(
-        service=service,
-        start=plan.first,
-        end=plan.last,
-        description=(
-            f"A statistical model, version {plan.model}, scores each comment from 0 to 1 "
-            f"automatically. {_flagged(plan.threshold)} {_decided(measures)} People "
-            "review some of the comments; their decision replaces an automated one."
-        ),
-        accuracy=" ".join([*_accuracy(plan, result), *others]),
-        purposes=(
-            "To detect comments that violate the rules of the service, on its own initiative, and "
-            "to select comments for human review. The rules of the service define the consequences "
-            "of a flag."
-        ),
-        safeguards=" ".join(_safeguards(plan, result, measures)),
-    )
-
-
-def _decided(measures: Mapping[str, Measures]) -> str:
-    """Return in a sentence what the automated decisions are."""
-    if any(part.decided for part in measures.values()):
-        return (
-            "The automated decisions are those of the service, by a model or a rule; where a "
-            "person decided, or the decision is unknown, the flag."
-        )
-    return f"{NO_DECISIONS[0].upper()}{NO_DECISIONS[1:]}; rates below are those of flags."
-
-
-def _flagged(threshold: float | None) -> str:
-    """Return in a sentence which comments are flagged."""
-    if threshold is None:
-        return "Which comments are flagged need not follow from one threshold of the score."
-    return f"Comments with a score above {threshold:.4g} are flagged."
-
-
-def _accuracy(plan: AuditPlan, result: Mapping[str, Any]) -> list[str]:
-    """Return sentences on the audited decisions, each rate, and annotator errors."""
-    estimates = {estimate["metric"]: estimate for estimate in result["figures"]}
-    sentences = [
-        f"Audit {plan.audit}: from {plan.first} to {plan.last} the model decided "
-        f"{result['comments']} comments and flagged {result['flagged']}. Of a random sample of "
-        f"{result['drawn']} comments, {result['labelled']} were labelled blind by people."
-    ]
-    sentences += _without_label(result)
-    for metric, share in _SHARES.items():
-        if metric not in estimates:
-            continue
-        rate = rate_of(estimates[metric], plan.rule.level, "sample")
-        if isinstance(rate, Rate):
-            sentences.append(f"{share}: {value_text(rate)}. {interval_text(rate)}")
-        else:
-            sentences.append(f"{share}: unknown. {rate.reason[:1].upper()}{rate.reason[1:]}.")
-    if plan.rule.sides != "both":
-        sentences.append(f"Intervals are one-sided: only the {plan.rule.sides} bound is given.")
-    return [*sentences, *_annotators(result)]
-
-
-def _without_label(result: Mapping[str, Any]) -> list[str]:
-    """Return a sentence on the comments whose label the intervals allow to be either."""
-    passed_over = result["missing"]["passed_over"]
-    if not passed_over:
-        return []
-    return [
-        f"Of the others, {passed_over} were passed over; the confidence intervals allow for both "
-        "outcomes of each."
-    ]
-
-
-def _annotators(result: Mapping[str, Any]) -> list[str]:
-    """Return sentences on the agreement of annotators and the effect of their errors."""
-    sentences = [
-        f"The observed agreement between two people on the same comment is {measure['value']:.4f}, "
-        f"from {measure['n']} comments."
-        for measure in result["agreement"]
-        if measure["metric"] == "observed" and measure["status"] == "ok"
-    ]
-    errors = result.get("label_errors")
-    if errors is not None:
-        return [*sentences, _confirmations(errors)]
-    return sentences
-
-
-def _confirmations(errors: Mapping[str, Any]) -> str:
-    """Return a sentence on confirmations and error rates."""
-    text = (
-        f"{errors['confirmed']} first labels were confirmed by a second person, and "
-        f"{errors['overturned']} of them overturned by most people; the rates and their intervals "
-        "allow for errors of the people who labelled, of which a second person repeats "
-        f"{repeated(errors)}, as where a guideline is unclear."
-    )
-    if not errors["enough"]:
-        return f"{text} The confirmations are too few to tell how frequent such errors are."
-    for side, rates in errors["rates"].items():
-        false_positive, false_negative = rates["false_positive"], rates["false_negative"]
-        text += (
-            f" Of {side} comments, one person alone labels {false_positive['value']:.4f} of those "
-            f"within the rules as violations ({false_positive['low']:.4f} to "
-            f"{false_positive['high']:.4f}), and does not recognise {false_negative['value']:.4f} "
-            f"of the violations ({false_negative['low']:.4f} to {false_negative['high']:.4f})."
-        )
-    return text
-
-
-def _safeguards(
-    plan: AuditPlan, result: Mapping[str, Any], measures: Mapping[str, Measures]
-) -> list[str]:
-    total = sum(measures.values(), Measures())
-    people = "1 person" if result["labellers"] == 1 else f"{result['labellers']} people"
-    return [
-        f"People reviewed {total.reviewed} of the {total.comments} comments of the period; their "
-        "decisions replaced those of the model.",
-        f"The automated decisions were audited. The plan (SHA-256 {plan.digest}) was frozen before "
-        f"the sample was drawn. The sample was labelled by {people}, who did not see scores, "
-        "decisions or each other's labels, and labelled no comment that they had decided before. "
-        "No label was given under the name that signed the result. Sample, labels and result can "
-        "be verified from their files.",
-    ]

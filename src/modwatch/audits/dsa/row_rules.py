@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from functools import cached_property
 
 from modwatch.audits.dsa.cells import (
     FORMULA_SIGNS,
@@ -46,10 +46,31 @@ _NAMES = {key(name): code for code, name in LANGUAGES.items()}
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A row by column; columns that the file lacks are omitted."""
+    """A row by column; columns that the file lacks are omitted.
+
+    Indicator, scope and value are those of part 8, as far as they can be interpreted.
+    """
 
     number: int
     cells: Mapping[str, str]
+
+    @cached_property
+    def indicator(self) -> Indicator | None:
+        """The indicator; None if the template does not have it."""
+        return _INDICATORS.get(key(self.cells["Indicator"]))
+
+    @cached_property
+    def scope(self) -> str | None:
+        """The scope; None if the template does not have it."""
+        return _SCOPES.get(key(self.cells["Scope"]))
+
+    @cached_property
+    def value(self) -> Value:
+        """The value, by the indicator; without a number if there is none."""
+        if self.indicator is None or not self.has("Value"):
+            return Value()
+        cell = self.cells["Value"]
+        return rate(cell) if self.indicator in RATES else count(cell)
 
     def has(self, column: str) -> bool:
         """Return whether the cell exists and is not blank."""
@@ -147,31 +168,13 @@ def usual(start: date, end: date) -> bool:
     return (end.month, end.day) in ends.get((start.month, start.day), ())
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuantitativeRow:
-    """A row of part 8, as far as it can be interpreted."""
-
-    row: Row
-    indicator: Indicator | None
-    scope: str | None
-    #: Whether an unknown scope is at least a code of two or three letters.
-    code_like: bool
-    number: Decimal | None
-
-    @property
-    def blank(self) -> bool:
-        """Whether there is no value."""
-        return not self.row.has("Value")
-
-
 def unfilled(table: Sequence[Row]) -> frozenset[int]:
     """Return the numbers of the unfilled rows of the template.
 
     They have no value and context. A row of a language counts as unfilled if its service is blank
     too, or no language has a value: only very large platforms report languages.
     """
-    scopes = {row.number: _SCOPES.get(key(row.cells["Scope"])) for row in table}
-    filled = any(scopes[row.number] in LANGUAGES and row.has("Value") for row in table)
+    filled = any(row.scope in LANGUAGES and row.has("Value") for row in table)
     return frozenset(
         row.number
         for row in table
@@ -179,66 +182,45 @@ def unfilled(table: Sequence[Row]) -> frozenset[int]:
         and not row.has("Contextual Information")
         and (
             any(key(cell) in _PLACEHOLDERS for cell in row.cells.values())
-            or (scopes[row.number] in LANGUAGES and not (filled and row.has("Service")))
+            or (row.scope in LANGUAGES and not (filled and row.has("Service")))
         )
     )
 
 
-def interpret(row: Row) -> tuple[QuantitativeRow, list[Finding]]:
-    """Return a row of part 8 and its findings."""
-    indicator = _INDICATORS.get(key(row.cells["Indicator"]))
-    scope = _SCOPES.get(key(row.cells["Scope"]))
-    value = _value(row, indicator)
-    entry = QuantitativeRow(
-        row=row,
-        indicator=indicator,
-        scope=scope,
-        code_like=scope is None and _is_code(row.cells["Scope"]),
-        number=value.number,
-    )
-    return entry, [*common(row), *_findings(entry, value)]
-
-
-def _value(row: Row, indicator: Indicator | None) -> Value:
-    cell = row.cells["Value"]
-    if indicator is None or not row.has("Value"):
-        return Value()
-    return rate(cell) if indicator in RATES else count(cell)
-
-
-def _findings(entry: QuantitativeRow, value: Value) -> Iterator[Finding]:
-    row = entry.row
-    yield from applicability(row, REQUIRED_OF[entry.scope] if entry.scope else None)
+def quantitative(row: Row) -> Iterator[Finding]:
+    """Yield findings about a row of part 8."""
+    yield from common(row)
+    yield from applicability(row, REQUIRED_OF[row.scope] if row.scope else None)
     section = row.cells.get("Section")
     if section is not None and key(section) != key(SECTION):
         message = f"{echo(section)} should be '{SECTION}', as in the template."
         yield row.finding("section", "Section", message)
-    yield from _indicator_findings(entry)
-    yield from _scope_findings(entry)
-    if value.rule:
-        yield row.finding(value.rule, "Value", value.message)
+    yield from _indicator_findings(row)
+    yield from _scope_findings(row)
+    if row.value.rule:
+        yield row.finding(row.value.rule, "Value", row.value.message)
     context = "Contextual Information"
-    if entry.blank and context in row.cells and not row.has(context):
+    if not row.has("Value") and context in row.cells and not row.has(context):
         message = "The value is blank without a reason in the context."
         yield row.finding("blank-without-reason", "Value", message)
 
 
-def _indicator_findings(entry: QuantitativeRow) -> Iterator[Finding]:
-    row, indicator = entry.row, entry.indicator
+def _indicator_findings(row: Row) -> Iterator[Finding]:
+    indicator = row.indicator
     if indicator is None:
         message = f"{echo(row.cells['Indicator'])} is not an indicator of the template."
         yield row.finding("indicator", "Indicator", message)
         return
     yield from spelling(row, "Indicator", "indicator-spelling", indicator.value)
-    if entry.scope is not None and indicator not in indicators_of(entry.scope):
-        message = f"The scope '{entry.scope}' does not have this indicator."
+    if row.scope is not None and indicator not in indicators_of(row.scope):
+        message = f"The scope '{row.scope}' does not have this indicator."
         yield row.finding("indicator-scope", "Indicator", message)
 
 
-def _scope_findings(entry: QuantitativeRow) -> Iterator[Finding]:
-    row, cell = entry.row, entry.row.cells["Scope"]
-    if entry.scope is not None:
-        yield from spelling(row, "Scope", "scope-spelling", entry.scope)
+def _scope_findings(row: Row) -> Iterator[Finding]:
+    cell = row.cells["Scope"]
+    if row.scope is not None:
+        yield from spelling(row, "Scope", "scope-spelling", row.scope)
         return
     code = key(cell)
     if code in COUNTRIES:
@@ -256,40 +238,42 @@ def _unknown(cell: str) -> str:
         return "is a placeholder of the template; write a language code."
     if first and first[0] in LANGUAGES and name != first[0]:
         return f"is more than a language code; write {first[0]}."
-    if _is_code(cell):
+    if is_code(cell):
         return "is not an official language of the EU."
     return "is not a scope of the template."
 
 
-def _is_code(cell: str) -> bool:
+def is_code(cell: str) -> bool:
+    """Return whether a scope is at least a code of two or three letters.
+
+    >>> is_code("jp "), is_code("Japan")
+    (True, False)
+    """
     code = cell.strip()
     return code.isascii() and code.isalpha() and 2 <= len(code) <= 3
 
 
-def ambiguous_codes(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+def ambiguous_codes(rows: Sequence[Row]) -> Iterator[Finding]:
     """Yield a finding where country codes make other codes ambiguous: German, or Germany?
 
     An indicator with codes that are languages only is about languages.
     """
     for indicator in Indicator:
-        same = [entry for entry in rows if entry.indicator is indicator]
-        codes = {key(entry.row.cells["Scope"]) for entry in same}
+        same = [row for row in rows if row.indicator is indicator]
+        codes = {key(row.cells["Scope"]) for row in same}
         if codes & set(COUNTRIES) and not codes & LANGUAGES_ONLY:
-            ambiguous = next((entry for entry in same if entry.scope in LANGUAGES), None)
+            ambiguous = next((row for row in same if row.scope in LANGUAGES), None)
             if ambiguous:
                 message = (
-                    f"{echo(ambiguous.row.cells['Scope'])} may also mean a country, as other rows "
+                    f"{echo(ambiguous.cells['Scope'])} may also mean a country, as other rows "
                     "have country codes."
                 )
-                yield ambiguous.row.finding("codes-ambiguous", "Scope", message)
+                yield ambiguous.finding("codes-ambiguous", "Scope", message)
                 return
 
 
-def kind_of(rows: Sequence[QuantitativeRow]) -> Provider:
+def kind_of(rows: Sequence[Row]) -> Provider:
     """Return the kind of provider, by its scopes and its first column."""
-    asked = {
-        REQUIRED_OF[entry.scope] if entry.scope is not None else stated_kind(entry.row)
-        for entry in rows
-    }
+    asked = {REQUIRED_OF[row.scope] if row.scope is not None else stated_kind(row) for row in rows}
     most = [kind for kind in Provider if kind in asked]
     return most[-1] if most else Provider.INTERMEDIARY

@@ -8,29 +8,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import chain, islice
+from math import inf
 
 from modwatch.audits.dsa.cells import echo, key
 from modwatch.audits.dsa.findings import Finding
 from modwatch.audits.dsa.reading import Columns, Sheet, columns_of, other_part, read
 from modwatch.audits.dsa.row_rules import (
-    QuantitativeRow,
     Row,
     ambiguous_codes,
     applicability,
     common,
-    interpret,
+    is_code,
     kind_of,
     period_of,
+    quantitative,
     spelling,
     unfilled,
     usual,
 )
-from modwatch.audits.dsa.statement import exceeding
 from modwatch.audits.dsa.vocabulary import (
     ALL_QUALITATIVE,
     COLUMNS,
     LANGUAGES,
     NAM_TOTAL,
+    NAM_TRUSTED_FLAGGER,
     OWN_INITIATIVE,
     PLACEHOLDER_TEXT,
     QUALITATIVE,
@@ -115,14 +116,11 @@ def _part_8(table: Sequence[Row]) -> Iterator[Finding]:
         message = "Rows of the template are not filled in, starting with this one; fill or remove."
         first = next(row for row in table if row.number in blank)
         yield first.finding("placeholder", None, message)
-    table = [row for row in table if row.number not in blank]
-    rows = []
-    for row in table:
-        interpreted, findings = interpret(row)
-        rows.append(interpreted)
-        yield from findings
+    rows = [row for row in table if row.number not in blank]
+    for row in rows:
+        yield from quantitative(row)
     yield from ambiguous_codes(rows)
-    mixed = list(_one_report(table))
+    mixed = list(_one_report(rows))
     yield from mixed
     if not any(finding.rule in ("several-services", "several-periods") for finding in mixed):
         yield from chain(
@@ -154,33 +152,33 @@ def _one_report(table: Sequence[Row]) -> Iterator[Finding]:
             yield row.finding("period-unusual", "Reporting period", message)
 
 
-def _duplicates(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+def _duplicates(rows: Sequence[Row]) -> Iterator[Finding]:
     """Rates may recur by moderation system, if the context names it."""
     first: dict[tuple[str, ...], int] = {}
-    for entry in rows:
-        if entry.indicator is None or entry.scope is None:
+    for row in rows:
+        if row.indicator is None or row.scope is None:
             continue
-        context = entry.row.cells.get("Contextual Information", "").strip()
-        name = (entry.indicator, entry.scope, context if entry.indicator in RATES else "")
+        context = row.cells.get("Contextual Information", "").strip()
+        name = (row.indicator, row.scope, context if row.indicator in RATES else "")
         if name in first:
             message = f"Row {first[name]} has the same indicator and scope."
-            if entry.indicator in RATES:
+            if row.indicator in RATES:
                 message = f"{message[:-1]}, and the contexts are equal."
-            yield entry.row.finding("duplicate-row", "Indicator", message)
-        first.setdefault(name, entry.row.number)
+            yield row.finding("duplicate-row", "Indicator", message)
+        first.setdefault(name, row.number)
 
 
-def _missing_rows(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+def _missing_rows(rows: Sequence[Row]) -> Iterator[Finding]:
     """A row that cannot be interpreted counts as any of the rows that it may be."""
-    by_scope: defaultdict[str, list[QuantitativeRow]] = defaultdict(list)
+    by_scope: defaultdict[str, list[Row]] = defaultdict(list)
     unclear: set[tuple[Indicator | None, str | None, bool]] = set()
-    for entry in rows:
-        if entry.scope is None:
-            unclear.add((entry.indicator, None, entry.code_like))
-        elif entry.indicator in indicators_of(entry.scope):
-            by_scope[entry.scope].append(entry)
+    for row in rows:
+        if row.scope is None:
+            unclear.add((row.indicator, None, is_code(row.cells["Scope"])))
+        elif row.indicator in indicators_of(row.scope):
+            by_scope[row.scope].append(row)
         else:
-            unclear.add((None, entry.scope, False))
+            unclear.add((None, row.scope, False))
 
     def excused(indicator: Indicator, scope: str) -> bool:
         return any(
@@ -190,7 +188,7 @@ def _missing_rows(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
         )
 
     for scope in kind_of(rows).scopes:
-        here = {entry.indicator for entry in by_scope[scope]}
+        here = {row.indicator for row in by_scope[scope]}
         missing = [
             indicator
             for indicator in indicators_of(scope)
@@ -199,17 +197,15 @@ def _missing_rows(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
         yield from _missing_of_scope(scope, missing, by_scope[scope])
 
 
-def _missing_of_scope(
-    scope: str, missing: list[Indicator], rows: list[QuantitativeRow]
-) -> Iterator[Finding]:
+def _missing_of_scope(scope: str, missing: list[Indicator], rows: list[Row]) -> Iterator[Finding]:
     counts = [indicator for indicator in missing if indicator not in RATES]
-    rates = [entry for entry in rows if entry.indicator in RATES and not entry.blank]
+    rates = [row for row in rows if row.indicator in RATES and row.has("Value")]
     if len(counts) == 1:
         message = f"The scope '{scope}' lacks '{counts[0].value}', the other of its two counts."
         yield Finding("automation-unpaired", message, column="Indicator")
     elif counts and rates:
         message = f"The scope '{scope}' lacks the count of decisions solely by automated means."
-        yield rates[0].row.finding("rate-without-count", "Indicator", message)
+        yield rates[0].finding("rate-without-count", "Indicator", message)
     left = [
         indicator for indicator in missing if indicator in RATES or (len(counts) == 2 and not rates)
     ]
@@ -220,32 +216,37 @@ def _missing_of_scope(
         yield Finding("missing-row", f"The scope '{scope}' lacks {names}.", column="Indicator")
 
 
-def _rates_of_nothing(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
-    without = {entry.scope for entry in rows if entry.indicator in _SOLELY and entry.number == 0}
-    for entry in rows:
+def _rates_of_nothing(rows: Sequence[Row]) -> Iterator[Finding]:
+    without = {row.scope for row in rows if row.indicator in _SOLELY and row.value.number == 0}
+    for row in rows:
         if (
-            entry.indicator in RATES
-            and entry.scope in without
-            and entry.number is not None
-            and not entry.row.has("Contextual Information")
+            row.indicator in RATES
+            and row.scope in without
+            and row.value.number is not None
+            and not row.has("Contextual Information")
         ):
             message = (
-                f"'{entry.scope}' has no decisions solely by automated means; state in the "
+                f"'{row.scope}' has no decisions solely by automated means; state in the "
                 "context what the rate refers to, or leave it blank."
             )
-            yield entry.row.finding("rate-of-nothing", "Value", message)
+            yield row.finding("rate-of-nothing", "Value", message)
 
 
-def _sums(rows: Sequence[QuantitativeRow]) -> Iterator[Finding]:
+def _sums(rows: Sequence[Row]) -> Iterator[Finding]:
     counts: dict[tuple[Indicator, str], int] = {}
     rows_: dict[tuple[Indicator, str], Row] = {}
-    for entry in rows:
-        if entry.indicator is None or entry.scope is None or entry.number is None:
+    for row in rows:
+        if row.indicator is None or row.scope is None or row.value.number is None:
             continue
-        if entry.indicator in counts_of(entry.scope):
-            counts.setdefault((entry.indicator, entry.scope), int(entry.number))
-            rows_.setdefault((entry.indicator, entry.scope), entry.row)
-    for part, whole, indicator in exceeding(counts):
+        if row.indicator in counts_of(row.scope):
+            counts.setdefault((row.indicator, row.scope), int(row.value.number))
+            rows_.setdefault((row.indicator, row.scope), row)
+    wholes = dict.fromkeys((OWN_INITIATIVE, *LANGUAGES), TOTAL)
+    wholes[NAM_TRUSTED_FLAGGER] = NAM_TOTAL
+    for indicator, part in counts:
+        whole = wholes.get(part, part)
+        if counts[indicator, part] <= counts.get((indicator, whole), inf):
+            continue
         message = f"'{part}' has {counts[indicator, part]}, '{whole}' {counts[indicator, whole]}."
         yield rows_[indicator, part].finding("part-exceeds-whole", "Value", message)
     for measures, notices in zip(counts_of(TOTAL), counts_of(NAM_TOTAL), strict=True):

@@ -1,38 +1,26 @@
-"""The charts of the report: positions in per cent of width and height, for the SVG template.
+"""The charts of the report: shares with their intervals, a row each, in per cent of the width.
 
 So colours follow light, dark and print, labels wrap on a narrow screen, and the
 Content-Security-Policy allows no styles except the page's own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
 from modwatch.audits.report import formatting
 from modwatch.audits.report.metrics import Result, by_column, history, of_metric, title
-from modwatch.common.charts import Scale, labelled_places
 from modwatch.statistics.audit.finite_inversion import hypergeometric_interval
 from modwatch.statistics.audit.share_interval import IntervalOptions
 
 #: Maximum values of a column in a chart, the largest ones.
 MAX_VALUES = 12
 
-#: Maximum date labels along the bottom of a trend.
-_DAY_LABELS = 3
-
-#: Left and right end of the plot area of a trend, in per cent.
-_LEFT, _RIGHT = 16.0, 88.0
-
-#: Shares along a row, and up a trend, in per cent; y points down.
-_ACROSS = Scale(low=0, high=1, start=0, end=100)
-_UP = Scale(low=0, high=1, start=80, end=8)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A share with its interval on a line from 0 to 100; None when there is no estimate.
+    """A share with its interval, in per cent; None when there is no estimate.
 
     A bound has `low` and `high`, one of them 0 or 100, and no value.
     """
@@ -56,41 +44,6 @@ class Ranges:
     whole: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """An audit in a trend; y, low and high are None when there is no estimate, y for a bound."""
-
-    x: float
-    text: str
-    y: float | None = None
-    low: float | None = None
-    high: float | None = None
-    #: Date label; empty where there is no room.
-    day: str = ""
-    now: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trend:
-    """A metric over audits, oldest first."""
-
-    title: str
-    points: tuple[Point, ...]
-    #: Text alternative.
-    summary: str
-    #: Label and position y of each grid line.
-    grid: tuple[tuple[str, float], ...]
-
-    @property
-    def steps(self) -> list[tuple[Point, Point]]:
-        """Pairs of neighbouring points that both have estimates."""
-        return [
-            (one, other)
-            for one, other in pairwise(self.points)
-            if one.y is not None and other.y is not None
-        ]
-
-
 def ranges(result: Result, metric: str, interval: IntervalOptions) -> Ranges:
     """Return a metric for all comments and by each column."""
     estimate, columns = of_metric(result["figures"], metric), by_column(result)
@@ -106,12 +59,11 @@ def ranges(result: Result, metric: str, interval: IntervalOptions) -> Ranges:
         caption += " The dashed line marks the value for all comments."
     if any(len(domains) > MAX_VALUES for domains in columns.values()):
         caption += f" Shows the {MAX_VALUES} largest values; the table lists all."
-    value = estimate["value"]
     return Ranges(
         title=title(metric),
         caption=caption,
         groups=tuple(groups),
-        whole=None if value is None or len(groups) == 1 else _ACROSS.at(value),
+        whole=None if len(groups) == 1 else _percent(estimate["value"]),
     )
 
 
@@ -133,36 +85,42 @@ def strata(result: Result) -> Ranges:
 
 
 def _of_stratum(stratum: Result) -> Row:
-    share, label = stratum_share(stratum), range_of(stratum).partition(": ")[2]
-    if share is None:
+    label, ends = range_of(stratum).partition(": ")[2], _ends_of_stratum(stratum)
+    if ends is None:
         return Row(label=label, text="no labels")
+    low, share, high = map(_percent, ends)
     counts = f"{stratum['positives']:,} of {formatting.noun(stratum['labels'], 'label')}"
-    return replace(share, label=label, text=counts)
+    return Row(label=label, text=counts, low=low, value=share, high=high)
 
 
-def stratum_share(stratum: Result) -> Row | None:
-    """Return the share of positives in a stratum with its exact interval; None without labels.
+def stratum_share(stratum: Result) -> str:
+    """Return the share of positives in a stratum with its exact interval; a dash without labels.
 
-    Where every comment is labelled, both ends are the share itself.
-
-    >>> stratum_share({"positives": 1, "labels": 2, "population": 2}).text.replace(chr(160), " ")
+    >>> stratum_share({"positives": 1, "labels": 2, "population": 2}).replace(chr(160), " ")
     '50 %, all labelled'
     """
-    positives, labels = stratum["positives"], stratum["labels"]
+    ends = _ends_of_stratum(stratum)
+    if ends is None:
+        return formatting.NONE
+    low, share, high = ends
+    if stratum["labels"] == stratum["population"]:
+        return f"{formatting.rate(share)}, all labelled"
+    places = formatting.decimals(share, low, high)
+    return f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
+
+
+def _ends_of_stratum(stratum: Result) -> tuple[float, float, float] | None:
+    """Return low, share and high; all the same where every comment is labelled."""
+    positives, labels, population = (
+        stratum[name] for name in ("positives", "labels", "population")
+    )
     if not labels:
         return None
-    low = high = share = positives / labels
-    if labels == stratum["population"]:
-        text = f"{formatting.rate(share)}, all labelled"
-    else:
-        low, high = map(
-            float, hypergeometric_interval(np.array(positives), labels, stratum["population"])
-        )
-        places = formatting.decimals(share, low, high)
-        text = f"{formatting.percent(share, places)} ({formatting.ends(low, high, places, 'both')})"
-    return Row(
-        label="", text=text, low=_ACROSS.at(low), value=_ACROSS.at(share), high=_ACROSS.at(high)
-    )
+    share = positives / labels
+    if labels == population:
+        return share, share, share
+    low, high = hypergeometric_interval(np.array(positives), labels, population)
+    return float(low), share, float(high)
 
 
 def range_of(stratum: Result) -> str:
@@ -182,58 +140,49 @@ def range_of(stratum: Result) -> str:
     return f"{side}: {text}"
 
 
-def trends(result: Result, earlier: tuple[Result, ...], interval: IntervalOptions) -> list[Trend]:
-    """Return recall and precision over audits; none without an earlier audit."""
+def over_time(
+    result: Result, earlier: tuple[Result, ...], interval: IntervalOptions
+) -> list[Ranges]:
+    """Return recall and precision of each audit, oldest first; none without an earlier audit."""
     audits = history(result, earlier)
     if len(audits) == 1:
         return []
-    return [_trend(audits, metric, interval) for metric in ("recall", "precision")]
+    return [_over_time(audits, metric, interval) for metric in ("recall", "precision")]
 
 
-def _trend(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> Trend:
-    last, labelled = len(audits) - 1, labelled_places(len(audits), _DAY_LABELS)
-    points = []
-    for place, audit in enumerate(audits):
-        estimate = of_metric(audit["figures"], metric)
-        low, high = _ends(estimate)
-        points.append(
-            Point(
-                x=round(_LEFT + (_RIGHT - _LEFT) * place / last, 2),
-                y=None if estimate["value"] is None else _UP.at(estimate["value"]),
-                low=None if low is None else _UP.at(low),
-                high=None if high is None else _UP.at(high),
-                day=audit["last_day"] if place in labelled else "",
-                now=place == last,
-                text=f"{formatting.name(audit['audit'])}: {_text(estimate, interval)}",
-            )
+def _over_time(audits: Sequence[Result], metric: str, interval: IntervalOptions) -> Ranges:
+    rows = tuple(
+        _row(
+            f"{formatting.name(audit['audit'])}, to {audit['last_day']}",
+            of_metric(audit["figures"], metric),
+            interval,
         )
-    summary = f"{title(metric)} of {formatting.noun(len(audits), 'audit')}, oldest first, from "
-    return Trend(
-        title=title(metric),
-        points=tuple(points),
-        summary=f"{summary}{points[0].text}, to {points[-1].text}",
-        grid=tuple((f"{share}\u00a0%", _UP.at(share / 100)) for share in (0, 50, 100)),
+        for audit in audits
+    )
+    return Ranges(
+        title=f"{title(metric)} over time",
+        caption=f"{title(metric)} of each audit, oldest first, with its confidence interval. The "
+        "dashed line marks this audit.",
+        groups=(("", rows),),
+        whole=rows[-1].value,
     )
 
 
 def _row(label: str, estimate: Result, interval: IntervalOptions) -> Row:
-    low, high = _ends(estimate)
-    if low is None or high is None:
-        return Row(label=label, text="no estimate: too few labels or positives")
-    value = None if estimate["value"] is None else _ACROSS.at(estimate["value"])
-    text = _text(estimate, interval)
-    return Row(label=label, text=text, low=_ACROSS.at(low), value=value, high=_ACROSS.at(high))
-
-
-def _ends(estimate: Result) -> tuple[float | None, float | None]:
-    """Return what is known of a metric: an interval, or from a bound on; None when nothing is."""
     if estimate["value"] is None and not estimate.get("bound"):
-        return None, None
-    low, high = estimate["low"], estimate["high"]
-    return 0.0 if low is None else low, 1.0 if high is None else high
+        return Row(label=label, text="no estimate: too few labels or positives")
+    known = estimate["value"] is not None
+    text = formatting.with_ends(estimate, interval) if known else formatting.bound_of(estimate)
+    # An end that is not known is the furthest possible.
+    low, high = _percent(estimate["low"]) or 0.0, _percent(estimate["high"])
+    return Row(
+        label=label,
+        text=text,
+        low=low,
+        value=_percent(estimate["value"]),
+        high=100.0 if high is None else high,
+    )
 
 
-def _text(estimate: Result, interval: IntervalOptions) -> str:
-    if estimate["value"] is None:
-        return formatting.bound_of(estimate) or "no estimate"
-    return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 2)

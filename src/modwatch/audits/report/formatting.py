@@ -143,6 +143,11 @@ def value_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
     return percent(estimate["value"], estimate_decimals(estimate, interval))
 
 
+def with_ends(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
+    """Return an estimate that has a value, with its interval."""
+    return f"{value_of(estimate, interval)} ({ends_of(estimate, interval)})"
+
+
 def ends_of(estimate: Mapping[str, Any], interval: IntervalOptions) -> str:
     """Return the interval of an estimate, or its bound and why there is no more.
 

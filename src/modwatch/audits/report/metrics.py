@@ -46,18 +46,15 @@ def of_metric(estimates: list[Result], metric: str) -> Result:
 def title(metric: str) -> str:
     """Return the title of a metric.
 
-    >>> title("f1"), title("new_metric")
-    ('F1', 'New metric')
+    >>> title("f1")
+    'F1'
     """
-    return METRICS[metric][0] if metric in METRICS else metric.replace("_", " ").capitalize()
+    return METRICS[metric][0]
 
 
 def in_order(estimates: list[Result]) -> list[Result]:
-    """Return estimates in the order of the report; unknown metrics last."""
-    order = list(METRICS)
-    return sorted(
-        estimates, key=lambda estimate: (*order, estimate["metric"]).index(estimate["metric"])
-    )
+    """Return estimates in the order of the report."""
+    return sorted(estimates, key=lambda estimate: [*METRICS].index(estimate["metric"]))
 
 
 def by_column(result: Result) -> dict[str, list[Result]]:

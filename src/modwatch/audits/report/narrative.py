@@ -1,4 +1,4 @@
-"""The sentences of the report: status, answers, cost, and limits."""
+"""The sentences of the report: who signed, answers, cost, and limits."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -19,26 +19,10 @@ _QUESTIONS = {
 }
 
 
-def status(chain: Sequence[Event]) -> tuple[str, str]:
-    """Return the state of an audit, `draft`, `signed` or `cancelled`, and a sentence about it.
-
-    >>> status([])
-    ('draft', 'Draft: this report has not been signed off.')
-    """
-    last = {event.action: event for event in chain}
-    if "cancelled" in last:
-        event = last["cancelled"]
-        return (
-            "cancelled",
-            f"Cancelled by {formatting.name(event.actor)} on {formatting.at(event.at)}.",
-        )
-    if "signed_off" not in last:
-        return "draft", "Draft: this report has not been signed off."
-    event = last["signed_off"]
-    sentence = f"Signed off by {formatting.name(event.actor)} on {formatting.at(event.at)}."
-    if "published" in last:
-        sentence += f" Published on {formatting.at(last['published'].at)}."
-    return "signed", sentence
+def signed(chain: Sequence[Event]) -> str:
+    """Return in a sentence who signed an audit, and when."""
+    event = next(event for event in chain if event.action == "signed_off")
+    return f"Signed off by {formatting.name(event.actor)} on {formatting.at(event.at)}."
 
 
 def answers(plan: AuditPlan, result: Result) -> list[str]:

@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from modwatch.audits.descriptions import ONE_PERSON
-from modwatch.audits.evidence import Event, file_digest, sealed_files
-from modwatch.audits.files import PLAN, RESULT
+from modwatch.audits.evidence import Event
 from modwatch.audits.report import charts, formatting, narrative, tables
 from modwatch.audits.report.metrics import Result
-from modwatch.common.errors import AuditError
 from modwatch.common.html import render_html
 from modwatch.statistics.audit.plan import AuditPlan
-from modwatch.statistics.audit.results import to_json
 
 
 def render_report(
@@ -32,35 +29,13 @@ def render_report(
     Args:
         plan: the frozen plan.
         result: from `results.computed`, or read from its JSON.
-        chain: the events so far. The report is a draft until one is `signed_off`.
+        chain: the events so far, of which one is `signed_off`.
         earlier: results of other audits, for the trend; one of the same name is ignored.
         service: name of the service; omitted when empty.
         others: sentences about other audits of the same days.
-
-    Raises:
-        AuditError: the result belongs to another plan, or is not the one sealed in the chain.
     """
-    _verify_input(plan, result, chain)
     page = page_context(plan, result, chain, tuple(earlier), service, others)
     return render_html("modwatch.audits.report", "page.html", page=page)
-
-
-def _verify_input(plan: AuditPlan, result: Result, chain: Sequence[Event]) -> None:
-    """Raise AuditError for a result that does not belong to plan and chain."""
-    if result["plan"] != plan.digest:
-        raise AuditError(
-            f"audit {plan.audit!r}: the result belongs to another plan; estimate it again"
-        )
-    if chain and chain[0].audit != plan.audit:
-        raise AuditError(
-            f"audit {plan.audit!r}: the chain belongs to audit {chain[0].audit[:100]!r}"
-        )
-    sealed = sealed_files(chain)
-    for name, content in ((PLAN, plan.to_json().encode()), (RESULT, to_json(dict(result)))):
-        if name in sealed and sealed[name] != file_digest(content):
-            raise AuditError(
-                f"audit {plan.audit!r}: {name} is not the sealed one; use the sealed file"
-            )
 
 
 def page_context(
@@ -73,20 +48,18 @@ def page_context(
 ) -> dict[str, Any]:
     """Return what the template shows, by name; it uses every name."""
     interval = plan.rule
-    state, status = narrative.status(chain)
     return {
         "audit": formatting.name(plan.audit),
-        "state": state,  # draft | signed | cancelled
-        "status": status,
+        "signed": narrative.signed(chain),
         "facts": _facts(plan, result, service),
         "digests": (
             ("Plan", plan.digest),
-            ("Last step", chain[-1].digest if chain else "no steps recorded"),
+            ("Last step", chain[-1].digest),
         ),
         "answers": [*narrative.answers(plan, result), *others],
         "ranges": [charts.ranges(result, metric, interval) for metric in ("recall", "precision")],
         "strata": charts.strata(result),
-        "trends": charts.trends(result, earlier, interval),
+        "over_time": charts.over_time(result, earlier, interval),
         "history": tables.of_history(result, earlier, interval),
         "estimates": tables.of_estimates(result, interval),
         "strata_table": tables.of_strata(result),

@@ -56,7 +56,7 @@ def of_estimates(result: Result, interval: IntervalOptions) -> Table:
         columns=("Metric", "Estimate", formatting.level(interval), "Labels", positives, *more),
         rows=tuple(
             (
-                _with_meaning(estimate["metric"]),
+                ": ".join(METRICS[estimate["metric"]]),
                 formatting.value_of(estimate, interval),
                 formatting.ends_of(estimate, interval),
                 formatting.whole(estimate["labels"]),
@@ -78,7 +78,7 @@ def of_strata(result: Result) -> Table:
             formatting.NONE if (mean := stratum["mean_score"]) is None else formatting.score(mean),
             *(formatting.whole(stratum[name]) for name in counts),
             formatting.rate(stratum["score"]),
-            share.text if (share := stratum_share(stratum)) else formatting.NONE,
+            stratum_share(stratum),
         )
         for stratum in result["strata"]
     )
@@ -167,14 +167,12 @@ def of_agreement(result: Result) -> Table:
     for measure in result["agreement"]:
         value, ends = formatting.NONE, measure["reason"]
         if measure["value"] is not None and measure["metric"] == "observed":
-            places = formatting.decimals(measure["value"], measure["low"], measure["high"])
-            value = formatting.percent(measure["value"], places)
-            ends = formatting.ends(measure["low"], measure["high"], places, "both")
+            value = formatting.value_of(measure, IntervalOptions())
+            ends = formatting.ends_of(measure, IntervalOptions())
         elif measure["value"] is not None:
             value = f"{measure['value']:.2f}"
             ends = f"{measure['low']:.2f} to {measure['high']:.2f}"
-        name = names.get(measure["metric"], title(measure["metric"]))
-        rows.append((name, value, ends, formatting.whole(measure["n"])))
+        rows.append((names[measure["metric"]], value, ends, formatting.whole(measure["n"])))
     return Table(
         caption="Agreement between annotators who labelled the same comment independently"
         ", weighted to represent all labels",
@@ -268,15 +266,10 @@ def of_history(
     )
 
 
-def _with_meaning(metric: str) -> str:
-    meaning = METRICS.get(metric, ("", ""))[1]
-    return f"{title(metric)}: {meaning}" if meaning else title(metric)
-
-
 def _with_ends(estimate: Result, interval: IntervalOptions) -> str:
     if estimate["value"] is None:
         return formatting.lacking_briefly(estimate)
-    return f"{formatting.value_of(estimate, interval)} ({formatting.ends_of(estimate, interval)})"
+    return formatting.with_ends(estimate, interval)
 
 
 def of_plan(plan: AuditPlan) -> Table:

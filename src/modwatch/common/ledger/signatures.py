@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -75,12 +74,3 @@ def read_signers(path: Path) -> Signers:
     if len(keys) < len(lines):
         raise AuditError(f"{path}: two names differ in case or width only")
     return keys
-
-
-def signed_by(signature: bytes, content: bytes, key: Ed25519PublicKey) -> bool:
-    """Return whether a signature of `content` is by the holder of `key`."""
-    try:
-        key.verify(signature, content)
-    except InvalidSignature:
-        return False
-    return True

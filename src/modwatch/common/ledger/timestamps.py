@@ -8,7 +8,8 @@ The authority gets the SHA-256 of the content, never the content. Its answer is 
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -16,7 +17,6 @@ from cryptography import x509
 from rfc3161_client import (
     HashAlgorithm,
     TimestampRequestBuilder,
-    TimeStampResponse,
     VerificationError,
     VerifierBuilder,
     decode_timestamp_response,
@@ -40,36 +40,66 @@ def read_roots(path: Path) -> tuple[x509.Certificate, ...]:
         ) from None
 
 
-def stamp(
-    url: str, content: bytes, roots: Sequence[x509.Certificate], *, timeout: float = 10
-) -> bytes:
-    """Return the timestamp of `content` by the authority at `url`, verified against `roots`.
+@dataclass(frozen=True, kw_only=True)
+class Authority:
+    """A time-stamping authority."""
 
-    `url` is http or https, may contain a token, and is not quoted in errors. No redirect is
-    followed. Connecting, sending, each part of the head and the whole body of the answer may take
-    `timeout` seconds each.
+    #: http or https; may contain a token, and is not quoted in errors. Empty: none is asked, and
+    #: timestamps are verified only.
+    url: str = field(default="", repr=False)
+    #: Certificates that those of the authority must lead to.
+    roots: Sequence[x509.Certificate]
 
-    Raises:
-        TimestampError: the authority cannot be reached, refuses, or answers with something else
-            than a valid timestamp of `content`.
-    """
-    request = TimestampRequestBuilder(data=content, hash_algorithm=HashAlgorithm.SHA256).build()
-    answer = _asked(url, request.as_bytes(), timeout)
-    # A granted answer always has the number that it was asked with (RFC 3161, 2.4.2).
-    _verified(_decoded(answer), VerifierBuilder.from_request(request), content, roots)
-    return answer
+    def stamp(self, content: bytes, *, timeout: float = 10) -> bytes:
+        """Return the timestamp of `content`, verified against `roots`.
 
+        No redirect is followed. Connecting, sending, each part of the head and the whole body of
+        the answer may take `timeout` seconds each.
 
-def verify(answer: bytes, content: bytes, roots: Sequence[x509.Certificate]) -> datetime:
-    """Return when the authority saw `content`, in UTC, by its stored answer.
+        Raises:
+            TimestampError: the authority cannot be reached, refuses, or answers with something else
+                than a valid timestamp of `content`.
+        """
+        request = TimestampRequestBuilder(data=content, hash_algorithm=HashAlgorithm.SHA256).build()
+        answer = _asked(self.url, request.as_bytes(), timeout)
+        # A granted answer always has the number that it was asked with (RFC 3161, 2.4.2).
+        self._verified(answer, content, VerifierBuilder.from_request(request))
+        return answer
 
-    The certificate of the authority must lead to one of `roots` and have been valid then.
+    def verify(
+        self, answer: bytes, content: bytes, at: datetime, *, before: timedelta, after: timedelta
+    ) -> None:
+        """Verify by its stored answer that the authority saw `content` when it says it was made.
 
-    Raises:
-        TimestampError: the answer is no timestamp, or of another content, or by an authority that
-            is not trusted.
-    """
-    return _verified(_decoded(answer), VerifierBuilder(), content, roots)
+        That may be `before` the time `at`, as clocks differ, and some time `after` it. The
+        certificate of the authority must have been valid then.
+
+        Raises:
+            TimestampError: the answer is no timestamp, or of another content or time, or by an
+                authority that is not trusted.
+        """
+        seen = self._verified(answer, content, VerifierBuilder())
+        if not at - before <= seen <= at + after:
+            raise TimestampError(
+                f"the time is {at:%Y-%m-%d %H:%M} UTC, and the authority saw it at "
+                f"{seen:%Y-%m-%d %H:%M} UTC: it was written anew, or the clock was wrong"
+            )
+
+    def _verified(self, answer: bytes, content: bytes, builder: VerifierBuilder) -> datetime:
+        """Return when the authority saw `content`, in UTC."""
+        try:
+            response = decode_timestamp_response(answer)
+        except ValueError:
+            raise TimestampError(
+                "this is not an answer of a time-stamping authority in DER, as RFC 3161 demands"
+            ) from None
+        for root in self.roots:
+            builder = builder.add_root_certificate(root)
+        try:
+            builder.build().verify_message(response, content)
+            return response.tst_info.gen_time.astimezone(UTC)
+        except (VerificationError, ValueError) as exc:
+            raise TimestampError(f"the timestamp is not valid: {exc}") from None
 
 
 def _asked(url: str, query: bytes, timeout: float) -> bytes:
@@ -99,27 +129,3 @@ def _asked(url: str, query: bytes, timeout: float) -> bytes:
             "again with the next try"
         ) from None
     return bytes(answer)
-
-
-def _decoded(answer: bytes) -> TimeStampResponse:
-    try:
-        return decode_timestamp_response(answer)
-    except ValueError:
-        raise TimestampError(
-            "this is not an answer of a time-stamping authority in DER, as RFC 3161 demands"
-        ) from None
-
-
-def _verified(
-    response: TimeStampResponse,
-    builder: VerifierBuilder,
-    content: bytes,
-    roots: Sequence[x509.Certificate],
-) -> datetime:
-    for root in roots:
-        builder = builder.add_root_certificate(root)
-    try:
-        builder.build().verify_message(response, content)
-        return response.tst_info.gen_time.astimezone(UTC)
-    except (VerificationError, ValueError) as exc:
-        raise TimestampError(f"the timestamp is not valid: {exc}") from None

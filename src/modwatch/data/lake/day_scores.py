@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.data.lake.delta import Lake
+from modwatch.data.lake.delta import Key, Lake
 from modwatch.statistics.collaboration.review_strategies import score_columns
 
 #: The feature of a model's reference that names its origin, if that must be known.
@@ -17,6 +17,9 @@ ORIGIN = "origin"
 
 #: That of the demonstration model on a day of comments that nobody invented.
 DEMONSTRATION = "figures mean nothing: demonstration model"
+
+#: Rows of `profiles` with an origin.
+_ORIGINS: Mapping[str, Key] = {"feature": ORIGIN, "held_out": True}
 
 #: Numbers (N,) from 0 of the values of an attribute.
 Codes = NDArray[np.int16]
@@ -104,12 +107,13 @@ def attribute_codes(
 
 def demonstrations(lake: Lake, first: datetime.date, last: datetime.date) -> set[datetime.date]:
     """Return the days from `first` to `last` whose figures mean nothing: DEMONSTRATION."""
-    rows = lake.rows_between("model_references", first, last, ["dt", "category"])
+    columns = ["dt", "category"]
+    batches = lake.read_between("profiles", first, last, columns=columns, **_ORIGINS)
+    rows = (row for batch in batches for row in batch.to_pylist())
     return {row["dt"] for row in rows if row["category"] == DEMONSTRATION}
 
 
 def model_origin(lake: Lake, day: datetime.date) -> str:
     """Return what the model of `day` says of its origin; empty if it says nothing."""
-    rows = lake.table("model_references", day, columns=["feature", "category"])
-    found = rows.filter(pc.field("feature") == ORIGIN).column("category").to_pylist()
+    found = lake.table("profiles", day, columns=["category"], **_ORIGINS).column(0).to_pylist()
     return found[0] if found else ""

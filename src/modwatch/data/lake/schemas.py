@@ -202,10 +202,12 @@ LABELS = _table(
 
 #: One confirmation of a routed comment that has a current label: the label of a second person
 #: (round 2) or, where two differ, of a third (round 3), as given and without knowledge of others.
+#: Or the answer to a gold item of the day (round 0).
 CONFIRMATIONS = _table(
     *_LABEL,
-    *_required(pa.int8(), "round"),  # 2 | 3
-    # The first label as it was given, whose `confirmation_probability` of `routed` applies.
+    *_required(pa.int8(), "round"),  # 2 | 3 | 0
+    # The first label as it was given, whose `confirmation_probability` of `routed` applies; of an
+    # answer the gold label.
     *_required(pa.int8(), "first_label"),
 )
 
@@ -228,17 +230,6 @@ ANNOTATIONS = _table(
     *_required(pa.int8(), "label"),
     *_required(_UTC, "decided_at"),
     *_required(pa.string(), "source"),
-)
-
-#: One label of a retest or gold item of `dt`, with the known label: the first label by the same
-#: person, or the gold label. Not used in estimates.
-CHECK_ANSWERS = _table(
-    *_required(pa.string(), "comment_id"),
-    *_required(pa.string(), "kind"),  # retest | gold
-    *_required(pa.string(), "moderator"),
-    *_required(pa.int8(), "label", "known"),
-    ("stratum", pa.int32()),  # of the first routing; null for gold
-    ("inclusion_probability", pa.float64()),
 )
 
 #: One estimate of a figure of a day, or of the `window` that ends with it. `strategy` and `alpha`
@@ -286,6 +277,8 @@ PROFILES = _table(
     ("category", pa.string()),
     *_required(pa.int64(), "count"),
     ("model_version", pa.string()),  # of prob, uncertainty, flagged; null for the others
+    # Of held-out comments of the model that scored the day, as it scores them; the fixed reference.
+    *_required(pa.bool_(), "held_out"),
 )
 
 #: One metric of the drift, volume or queue of a day, by metric, feature and reference.
@@ -302,6 +295,9 @@ PROFILES = _table(
 #:     missing_share,             an optional column,
 #:     quarantined_share          quarantined
 #:     cbpe_…                     prob                         null       in [0, 1]
+#:     segment_flagged,           a segment (`shift_segments`)  trailing  its part of the change of
+#:     segment_prob                                                       the flagged share, or of
+#:                                                                        the mean score
 #:     queue_completion           queue                        null       decided / queued
 #:     queue_waiting              queue                        null       undecided items
 #:     queue_age_median_hours,    queue                        null       hours, to a tenth
@@ -311,16 +307,14 @@ PROFILES = _table(
 #: `reference`: `fixed` (held-out comments of the model, or the first days) | `trailing` (the days
 #: before) | null (the day alone).
 #: `low`, `high`: 95 % confidence interval (sampling); null where the metric has none.
-#: `direction`: `higher` | `lower` | `both` (parts of the scores moved in different directions);
-#: null where the metric has none, or where the change is not significant.
 #: `n`, `reference_n`: number of comments (queue: items) of the day, and of the reference.
 #: `status`: `ok` | `insufficient`. `reason`: why there is no value; if ok, empty, a remark about
-#: the reference, or of a mix the category that grew most.
+#: the reference, of a mix the category that grew most, or the segment as a sentence. Of a measure
+#: at most one segment: one that explains a large part of the change, and stands out.
 DRIFT = _table(
     *_required(pa.string(), "metric", "feature"),
     ("reference", pa.string()),
     *_ESTIMATE,
-    ("direction", pa.string()),
     *_required(pa.int64(), "n"),
     ("reference_n", pa.int64()),
     *_required(pa.string(), "status", "reason"),
@@ -335,24 +329,6 @@ SEGMENT_COUNTS = _table(
     *_required(pa.int64(), "comments", "flagged"),
     *_columns(pa.string(), "thread", "identity"),
     *_columns(pa.float64(), "prob", "prob_square"),
-)
-
-#: The segments that explain why more, or fewer, comments of a day are flagged than on the trailing
-#: days (`measure` flagged), or why the mean score differs (`prob`): `shift_segments.Segment`, by
-#: measure and rank from 1. `leading`: the segment explains a large part and stands out; at most
-#: that of rank 1.
-SEGMENTS = _table(
-    ("measure", pa.string()),  # flagged | prob
-    *_required(pa.int32(), "rank"),
-    *_required(pa.string(), "name"),
-    *_required(pa.int64(), "n", "reference_n"),
-    *_required(pa.float64(), "share", "reference_share"),
-    *_columns(pa.float64(), "rate", "reference_rate"),
-    *_required(pa.float64(), "effect", "low", "high", "composition", "behaviour"),
-    ("explained", pa.float64()),
-    *_required(pa.float64(), "p_value", "p_holm"),
-    *_required(pa.bool_(), "leading"),
-    *_required(pa.string(), "sentence"),
 )
 
 #: One open incident at the end of a day. Its notifications are in the review database.
@@ -430,9 +406,6 @@ LOG_VERIFICATIONS = _table(
     ("clock_difference_seconds", pa.float64()),
 )
 
-#: Rows of a `day` that its source had, when it was counted on the day `dt`, and that had landed.
-SOURCE_COUNTS = _table(*_required(pa.date32(), "day"), *_required(pa.int64(), "source", "landed"))
-
 #: The result of a day as it is published, one row a day. `status`: normal | warning since … |
 #: critical since … | rejected | failed. `reason`: why the day was not measured; else empty.
 #: `figures`: by the metric keys of MLflow; `low` and `high` end the 95 % interval of an estimate.
@@ -461,13 +434,10 @@ TABLES: dict[str, pa.Schema] = {
     "labels": LABELS,
     "confirmations": CONFIRMATIONS,
     "follow_ups": FOLLOW_UPS,
-    "check_answers": CHECK_ANSWERS,
     "annotations": ANNOTATIONS,
     "estimates": ESTIMATES,
     "label_counts": LABEL_COUNTS,
     "profiles": PROFILES,
-    # Held-out comments of the model that scored the day, as it scores them; the fixed reference.
-    "model_references": PROFILES,
     "reliability": RELIABILITY,
     "assumption_checks": ASSUMPTION_CHECKS,
     "challenger": CHALLENGER,
@@ -475,10 +445,8 @@ TABLES: dict[str, pa.Schema] = {
     "annotator_groups": ANNOTATOR_GROUPS,
     "drift": DRIFT,
     "segment_counts": SEGMENT_COUNTS,
-    "segments": SEGMENTS,
     "alerts": ALERTS,
     "log_verifications": LOG_VERIFICATIONS,
-    "source_counts": SOURCE_COUNTS,
     "days": DAYS,
 }
 
@@ -529,8 +497,8 @@ def measured_columns(schema: pa.Schema) -> list[str]:
 
     They tell readers which files to skip. Delta copies them to its log, which outlives the rows.
 
-    >>> measured_columns(CHECK_ANSWERS)
-    ['label', 'known', 'stratum', 'inclusion_probability']
+    >>> measured_columns(COPIES), measured_columns(FOLLOW_UPS)
+    ([], ['drawn', 'probability'])
     """
     kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_nested)
     # Every table has the partition `dt`, for which Delta needs no statistics.

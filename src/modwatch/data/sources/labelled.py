@@ -236,8 +236,8 @@ class _Reading:
         others = [f"{len(unknown) - len(words):,} others"] if len(unknown) > len(words) else []
         return (
             f"{begin}: {', '.join(found + others)}. Say what each means: --value WORD=toxic or "
-            "--value WORD=other; of people who did not judge, --abstain WORD; where there is no "
-            "label, --missing WORD."
+            "--value WORD=other; of people who did not judge, --value WORD=abstain; where there "
+            "is no label, --value WORD=missing."
         )
 
 

@@ -23,8 +23,6 @@ _OWN = (
     "own_threshold",
     "own_model_version",
     "values",
-    "missing",
-    "abstain",
 )
 _FORM = {"encoding", "delimiter", "quoting", "escape"}
 
@@ -56,14 +54,9 @@ class _RecordSettings(SourceSettings):
     values: tuple[str, ...] = Field(
         (),
         description="Meaning of words, as JSON: of labels and votes toxic or other "
-        '(`["hate=toxic", "ok=other"]`; default: 1, true, yes and the like), of decisions of the '
-        "platform removed, limited or kept, and of who took them model, rule or person",
-    )
-    missing: tuple[str, ...] = Field(
-        (), description="Words for no label, besides `NA`, `null` and blanks, as JSON"
-    )
-    abstain: tuple[str, ...] = Field(
-        (), description="Words of people who did not judge, such as `unsure`, as JSON"
+        '(`["hate=toxic", "ok=other"]`; default: 1, true, yes and the like), abstain of people who '
+        "did not judge, or missing for no label, besides `NA`, `null` and blanks; of decisions of "
+        "the platform removed, limited or kept, and of who took them model, rule or person",
     )
     deleted_texts: tuple[str, ...] = Field(
         (),
@@ -129,7 +122,7 @@ class _RecordSettings(SourceSettings):
     def _vocabulary(self) -> "Vocabulary":
         from modwatch.data.sources.values import Vocabulary
 
-        return Vocabulary.of(self.values, self.abstain, self.missing)
+        return Vocabulary.of(self.values)
 
 
 class FileSourceSettings(_RecordSettings):

@@ -30,6 +30,8 @@ _VOTES = {
 }
 #: What a word may mean: as a label, as what was done with a comment, and as who did it.
 LABELS = {"toxic": 1, "other": 0}
+#: What a word means that is no label: its author did not judge, or there is none.
+NONE = ("abstain", "missing")
 DECISIONS, TAKERS = (*RESTRICTIONS, "kept"), ("model", "rule", "person")
 _DONE = {"toxic": "removed", "other": "kept", **{word: word for word in DECISIONS}}
 #: Words that need no mapping, in lower case.
@@ -141,7 +143,7 @@ class Vocabulary:
     Words are compared without regard to case, width and surrounding space. Where words for toxic or
     other comments are named, every label must be one of the vocabulary.
 
-    >>> spanish = Vocabulary.of(["sí=toxic", "no=other"], abstain=["no sé"])
+    >>> spanish = Vocabulary.of(["sí=toxic", "no=other", "no sé=abstain"])
     >>> [vote_of(word, spanish)[0] for word in ("SÍ", "no", "No sé", "NA")]
     [1, 0, None, None]
     >>> vote_of("yes", spanish)
@@ -156,15 +158,13 @@ class Vocabulary:
     missing: tuple[str, ...] = tuple(sorted(MISSING_WORDS))
 
     @classmethod
-    def of(
-        cls, value: Iterable[str] = (), abstain: Iterable[str] = (), missing: Iterable[str] = ()
-    ) -> "Vocabulary":
-        """Return the vocabulary of `WORD=toxic`, `WORD=removed` and the like, and of other words.
+    def of(cls, value: Iterable[str] = ()) -> "Vocabulary":
+        """Return the vocabulary of `WORD=toxic`, `WORD=removed`, `WORD=abstain` and the like.
 
         Raises:
             SourceError: a value has another meaning, or a word has two.
         """
-        known = (*LABELS, *DECISIONS, *TAKERS)
+        known = (*LABELS, *NONE, *DECISIONS, *TAKERS)
         meanings = dict[str, str]()
         for pair in value:
             word, _, meaning = pair.rpartition("=")
@@ -175,14 +175,13 @@ class Vocabulary:
                 )
             if (first := meanings.setdefault(_word(word), meaning)) != meaning:
                 raise SourceError(f"{word!r} means both {first} and {meaning}; name it once")
-        abstaining, absent = ({*map(_word, words)} for words in (abstain, missing))
-        if twice := meanings.keys() & (abstaining | absent):
-            raise SourceError(f"{', '.join(sorted(twice))} has a meaning and none; name it once")
-        missing_words = (MISSING_WORDS | absent) - meanings.keys() - abstaining
+        abstain, missing = (
+            {word for word, meaning in meanings.items() if meaning == none} for none in NONE
+        )
         return cls(
-            meanings=meanings,
-            abstain=tuple(sorted(abstaining)),
-            missing=tuple(sorted(missing_words)),
+            meanings={word: m for word, m in meanings.items() if m not in NONE},
+            abstain=tuple(sorted(abstain)),
+            missing=tuple(sorted((MISSING_WORDS - meanings.keys()) | missing)),
         )
 
     @cached_property

@@ -52,8 +52,8 @@ def load_calendar(path: Path | None = None) -> Calendar:
     """
     if path is None:
         return NO_CALENDAR
-    origin = f"MODWATCH_CALENDAR, {path}"
-    file = validated(_File, read_toml(path, "MODWATCH_CALENDAR"), origin)
+    origin = str(path)
+    file = validated(_File, read_toml(path), origin)
     found: dict[datetime.date, _Days] = {}
     for entry in sorted(file.days, key=lambda entry: -len(entry.span)):
         around = {found.get(day) for day in entry.span}

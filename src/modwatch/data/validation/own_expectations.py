@@ -1,4 +1,4 @@
-"""The expectations of an installation: a suite of Great Expectations in MODWATCH_EXPECTATIONS.
+"""The expectations of an installation: a suite of Great Expectations in expectations.json.
 
 Expectations on single rows are evaluated in chunks and their counts added up; the others get their
 columns whole. Texts are too large for that and are represented by hashes, which are as unique.
@@ -116,7 +116,7 @@ def load_expectations(path: Path, own: Sequence[Column] = ()) -> tuple[Rule, ...
     Raises:
         SettingsError: the file cannot be read, or an expectation cannot be evaluated on the day.
     """
-    where = f"MODWATCH_EXPECTATIONS {path}"
+    where = str(path)
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as exc:

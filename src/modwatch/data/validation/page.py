@@ -5,7 +5,6 @@ no id. Its Content-Security-Policy allows one style sheet, by its hash, and noth
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import get_args
 
@@ -17,46 +16,6 @@ from modwatch.data.validation.result import CheckStore, Status, Suite, Validatio
 STRIP_DAYS = 28
 
 _BAR_STEP, _BAR_WIDTH, _STRIP_HEIGHT = 12, 9, 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bar:
-    """One day in the strip of volumes."""
-
-    day: date
-    rows: int
-    #: Left edge and height in units of the drawing, whose height is `Strip.height`.
-    x: int
-    height: float
-    #: `today`, `rejected` or `usual`; names the colour.
-    kind: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Strip:
-    """Landed comments a day, oldest first, as a drawing without axes."""
-
-    bars: tuple[Bar, ...]
-    width: int
-    height: int
-    bar_width: int
-    #: The same as text.
-    summary: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DayLine:
-    """One day in the list of all days; the template uses every field."""
-
-    day: date
-    status: Status
-    rows: int
-    #: Quarantined rows, with their share.
-    quarantined: str
-    #: Names of the failed day-level rules.
-    failed: tuple[str, ...]
-    #: Whether the scores were validated too.
-    scored: bool
 
 
 def publish_result(checks: CheckStore, result: ValidationResult) -> None:
@@ -86,13 +45,19 @@ def render_page(
     """
     ordered = sorted(results, key=lambda result: result.suite)  # comments first
     comments = ordered[0]
+    earlier = [v for v in history if v.suite == "comments" and v.day < comments.day]
+    days = [*sorted(earlier, key=lambda v: v.day)[-STRIP_DAYS + 1 :], comments]
     return render_html(
         "modwatch.data.validation",
         "day.html",
         day=comments.day,
         status=_worst(ordered),
         results=ordered,
-        strip=_strip(comments, history),
+        bars=_bars(comments, days),
+        bar_width=_BAR_WIDTH,
+        strip_width=len(days) * _BAR_STEP,
+        strip_height=_STRIP_HEIGHT,
+        volume=_summary(comments, earlier=days[:-1]),
     )
 
 
@@ -105,18 +70,19 @@ def render_index(results: Iterable[ValidationResult]) -> str:
     return render_html("modwatch.data.validation", "index.html", lines=lines)
 
 
-def _line(day: date, results: Sequence[ValidationResult]) -> DayLine:
+def _line(
+    day: date, results: Sequence[ValidationResult]
+) -> tuple[date, Status, int, str, list[str], bool]:
+    """Return day, status, rows, quarantined rows, failed rules of the day, and if it has scores.
+
+    Quarantined rows come with their share.
+    """
     comments = [result for result in results if result.suite == "comments"]
     rows = sum(result.rows for result in comments)
     invalid = sum(result.rows - result.valid for result in comments)
-    return DayLine(
-        day=day,
-        status=_worst(results),
-        rows=rows,
-        quarantined=f"{invalid:,} ({percentage(invalid, rows)})",
-        failed=tuple(rule.name for result in results for rule in result.failed_of("day")),
-        scored=len(comments) < len(results),
-    )
+    failed = [rule.name for result in results for rule in result.failed_of("day")]
+    quarantined = f"{invalid:,} ({percentage(invalid, rows)})"
+    return day, _worst(results), rows, quarantined, failed, len(comments) < len(results)
 
 
 def _worst(results: Sequence[ValidationResult]) -> Status:
@@ -124,28 +90,18 @@ def _worst(results: Sequence[ValidationResult]) -> Status:
     return max((result.status for result in results), key=order.index)
 
 
-def _strip(today: ValidationResult, history: Iterable[ValidationResult]) -> Strip:
-    """Return the volumes of the latest days up to `today`."""
-    earlier = [v for v in history if v.suite == "comments" and v.day < today.day]
-    days = [*sorted(earlier, key=lambda v: v.day)[-STRIP_DAYS + 1 :], today]
+def _bars(
+    today: ValidationResult, days: Sequence[ValidationResult]
+) -> list[tuple[date, int, int, float, str]]:
+    """Return day, rows, left edge, height and kind of the bar of each day, oldest first.
+
+    The kind, `today`, `rejected` or `usual`, names the colour.
+    """
     most = max(1, *(v.rows for v in days), 1)
-    bars = tuple(
-        Bar(
-            day=v.day,
-            rows=v.rows,
-            x=place * _BAR_STEP,
-            height=round(_STRIP_HEIGHT * v.rows / most, 1),
-            kind=_kind(v, today),
-        )
+    return [
+        (v.day, v.rows, place * _BAR_STEP, round(_STRIP_HEIGHT * v.rows / most, 1), _kind(v, today))
         for place, v in enumerate(days)
-    )
-    return Strip(
-        bars=bars,
-        width=len(bars) * _BAR_STEP,
-        height=_STRIP_HEIGHT,
-        bar_width=_BAR_WIDTH,
-        summary=_summary(today, earlier=days[:-1]),
-    )
+    ]
 
 
 def _kind(result: ValidationResult, today: ValidationResult) -> str:

@@ -111,7 +111,7 @@ def save_profile(
     """Keep the comments, or the scores, of a profile; the other part of the day stays as it is."""
     stored = read_profile(lake, day)
     made = (comments or stored).with_scores_of(scores or stored)
-    lake.replace("profiles", day, [profile_rows(day, made)])
+    lake.replace("profiles", day, [profile_rows(day, made)], held_out=False)
 
 
 def read_profile(lake: Lake, day: datetime.date) -> Profile:
@@ -120,10 +120,13 @@ def read_profile(lake: Lake, day: datetime.date) -> Profile:
 
 
 def read_profiles(
-    lake: Lake, days: Collection[datetime.date], table: str = "profiles"
+    lake: Lake, days: Collection[datetime.date], *, held_out: bool = False
 ) -> dict[datetime.date, Profile]:
-    """Return the profiles of those `days` that have one, in order; `table` has rows of PROFILES."""
-    return _profiles(lake.table(table, days))
+    """Return the profiles of those `days` that have one, in order.
+
+    `held_out`: of held-out comments of the model that scored the day.
+    """
+    return _profiles(lake.table("profiles", days, held_out=held_out))
 
 
 def earlier_ids(lake: Lake, day: datetime.date) -> Iterator[pa.Array]:
@@ -140,8 +143,8 @@ def later_ids(lake: Lake, day: datetime.date) -> Iterator[tuple[datetime.date, p
             yield later, batch.column("comment_id")
 
 
-def profile_rows(day: datetime.date, made: Profile) -> pa.RecordBatch:
-    """Return the profile of `day` as rows of PROFILES."""
+def profile_rows(day: datetime.date, made: Profile, *, held_out: bool = False) -> pa.RecordBatch:
+    """Return the profile of `day`, or of held-out comments, as rows of PROFILES."""
     counted = {
         "rows": {"comments": made.comments, "quarantined": made.quarantined},
         "missing": made.missing,
@@ -158,7 +161,8 @@ def profile_rows(day: datetime.date, made: Profile) -> pa.RecordBatch:
         pairs = zip(filled.tolist(), histogram_[filled].tolist(), strict=True)
         scored += [{"feature": feature, "bin": at, "count": count} for at, count in pairs]
     rows += [row | {"model_version": made.model_version} for row in scored]
-    return pa.RecordBatch.from_pylist([row | {"dt": day} for row in rows], schema=PROFILES)
+    shared = {"dt": day, "held_out": held_out}
+    return pa.RecordBatch.from_pylist([row | shared for row in rows], schema=PROFILES)
 
 
 def _profiles(rows: pa.Table) -> dict[datetime.date, Profile]:

@@ -62,7 +62,7 @@ class RuleResult(Measure):
     expectation: str
     #: What to do when it fails.
     remedy: str
-    #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
+    #: Whether it is of `expectations.json`.
     own: bool = False
     passed: bool
 
@@ -258,7 +258,8 @@ class CheckStore:
     True
     """
 
-    #: Folder or URL; holds `2026-01-05/comments.json`, `2026-01-05/index.html`, `index.html`.
+    #: Folder or URL; holds `2026-01-05/comments.json`, `2026-01-05/index.html`, `index.html`,
+    #: and by day what the source had: `source.json`, `source_counts.json`.
     root: str
 
     def save(self, result: ValidationResult) -> None:
@@ -283,6 +284,20 @@ class CheckStore:
         """Return the account of a day, or None when it has not been ingested."""
         content = self._folder.read(f"{day}/source.json")
         return None if content is None else Account(**json.loads(content))
+
+    def save_counts(
+        self, day: datetime.date, counts: Mapping[datetime.date, tuple[int, int]]
+    ) -> None:
+        """Keep, as of `day`, how many rows of each day the source had, and how many had landed."""
+        rows = [(str(past), *numbers) for past, numbers in counts.items()]
+        self._folder.write(f"{day}/source_counts.json", json.dumps(rows).encode())
+
+    def load_counts(self, day: datetime.date) -> dict[datetime.date, tuple[int, int]]:
+        """Return the counts that were kept as of `day`; none when it was not counted."""
+        rows = json.loads(self._folder.read(f"{day}/source_counts.json") or b"[]")
+        return {
+            datetime.date.fromisoformat(past): (source, landed) for past, source, landed in rows
+        }
 
     def history(self, suite: Suite, days: Iterable[datetime.date]) -> list[ValidationResult]:
         """Return the results of the `days` that have one, in the order of `days`."""

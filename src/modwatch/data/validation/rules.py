@@ -46,8 +46,6 @@ class Thresholds:
     max_text_length: int = LONGEST_TEXT
     #: Longest valid comment_id, in characters.
     max_id_length: int = LONGEST_ID
-    #: Days before a day that it is compared with.
-    trailing_days: int = 14
     #: Trailing days needed before a day is compared with them at all.
     min_trailing_days: int = MINIMUM_DAYS
     #: A smaller volume ratio to the trailing median fails the day.
@@ -116,7 +114,7 @@ class Rule:
     allowed: str
     expectation: str
     remedy: str
-    #: Whether it is of the file `MODWATCH_EXPECTATIONS`.
+    #: Whether it is of `expectations.json`.
     own: bool = False
 
     @property

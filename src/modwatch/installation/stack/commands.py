@@ -1,4 +1,4 @@
-"""`modwatch up --detach`, `down`, `status` and `logs`."""
+"""`modwatch up --detach`, `down` and `status`."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import astuple
 from functools import partial
@@ -30,8 +30,6 @@ _START_SECONDS = 300
 _STOP_SECONDS = 120
 #: Log of a supervisor in the background.
 _LOG = "stack.log"
-#: Assumed length of a line in characters; `last_lines` reads no more than these.
-_LINE = 4_000
 
 
 def up_detached(folder: StackFolder, *, show: Callable[[str], None]) -> None:
@@ -190,11 +188,14 @@ def _has_started(folder: StackFolder, pid: int) -> bool:
 
 
 def _show_added(log: Path, position: int, show: Callable[[str], None]) -> int:
-    """Show the lines of a log after `position`; return where they end."""
-    text, end = added(log, position)
-    if text:
-        show(text.rstrip("\n"))
-    return end
+    """Show the whole lines of a log after `position`; return where they end."""
+    with log.open("rb") as file:
+        file.seek(position)
+        read = file.read()
+    whole = read[: read.rfind(b"\n") + 1]
+    if whole:
+        show(whole.decode("utf-8", "replace").rstrip("\n"))
+    return position + len(whole)
 
 
 def _table(parts: Sequence[PartState]) -> str:
@@ -203,51 +204,6 @@ def _table(parts: Sequence[PartState]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
-
-
-def last_lines(path: Path, lines: int) -> tuple[str, int]:
-    """Return the last `lines` lines of a file, and its size in bytes.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "a.log"
-    ...     written = path.write_text("one\\ntwo\\nthree\\n")
-    ...     last_lines(path, 2)
-    ('two\\nthree\\n', 14)
-    """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(max(0, size - _LINE * lines))
-        read = file.read(size - file.tell())
-    kept = read.splitlines(keepends=True)[-lines:] if lines else []
-    return b"".join(kept).decode("utf-8", "replace"), size
-
-
-def follow(
-    ends: MutableMapping[Path, int], *, show: Callable[[Path, str], None], every: float = 0.5
-) -> None:
-    """Show what is added to files after `ends` (bytes), until Ctrl-C."""
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            for path, end in ends.items():
-                text, ends[path] = added(path, end)
-                if text:
-                    show(path, text)
-            time.sleep(every)
-
-
-def added(path: Path, end: int) -> tuple[str, int]:
-    """Return the whole lines of a file after byte `end`, and where they end.
-
-    A file that is shorter than before is read from its beginning.
-    """
-    size = path.stat().st_size
-    begin = end if size >= end else 0
-    with path.open("rb") as file:
-        file.seek(begin)
-        read = file.read(size - begin)
-    whole = read[: read.rfind(b"\n") + 1]
-    return whole.decode("utf-8", "replace"), begin + len(whole)
 
 
 def _stop_postgres(home: Path) -> bool:

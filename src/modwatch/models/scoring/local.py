@@ -50,7 +50,6 @@ class LocalScorer:
         device: str = "cpu",
         threads: int | None = None,
         precision: Precision = "auto",
-        compiled: bool = False,
     ) -> None:
         """Load the artifact in `folder`; arguments as in `opening.open_scorer`.
 
@@ -74,8 +73,6 @@ class LocalScorer:
         )
         # In bfloat16 it has copies of the encoders; nothing keeps those in fp32.
         self.predictor = model.predictor(at, bf16=self.precision == "bf16")
-        if compiled:
-            self.predictor.compile()
         self._limits = LastingLimits(_limits(model.members[0].encoder, at))
         self._predicts = threading.Lock()
         #: Subwords that were scored so far.

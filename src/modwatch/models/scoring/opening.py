@@ -21,7 +21,6 @@ def open_scorer(
     device: str = "cpu",
     threads: int | None = None,
     precision: Precision = "auto",
-    compiled: bool = False,
 ) -> Scorer:
     """Return a scorer for the model in `folder`: ours, a Hugging Face classifier, or a pyfunc.
 
@@ -34,7 +33,6 @@ def open_scorer(
         threads: torch threads of the process; None leaves them unchanged.
         precision: of the encoder, or of a Hugging Face classifier. `auto` is bfloat16 where the
             device is faster with it and the scores stay nearly the same.
-        compiled: let TorchInductor compile the encoder of a model that Modwatch trained.
 
     Raises:
         ModelError: the folder has none of them, or the model is not valid.
@@ -42,7 +40,7 @@ def open_scorer(
     where = {"model_version": model_version, "device": device, "threads": threads}
     own = _first(folder, MANIFEST)
     if own is not None:
-        return LocalScorer(own, precision=precision, compiled=compiled, **where)  # type: ignore[arg-type]
+        return LocalScorer(own, precision=precision, **where)  # type: ignore[arg-type]
     foreign = {
         "threshold": DEFAULT_THRESHOLD if threshold is None else threshold,
         "stated_class": stated_class,

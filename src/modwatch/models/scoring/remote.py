@@ -180,7 +180,7 @@ class RemoteScorer:
             raise ModelError(
                 f"{self._url} answered with version {str(version)[:40]} in place of "
                 f"{self.model_version}; a day is scored by one version: let the server keep it, or "
-                "set MODWATCH_SCORER_VERSION if it names no versions"
+                "add /v2/models/NAME/versions/VERSION to MODWATCH_SCORER if it names no versions"
             )
         parameters = answer.get("parameters")
         threshold = parameters.get("threshold") if isinstance(parameters, dict) else None

@@ -273,7 +273,7 @@ class MailChannel:
 def _rejection(why: str) -> str:
     return (
         f"the mail server did not accept an alert ({why}); it stays pending for the next run. "
-        "Check MODWATCH_ALERT_SMTP_URL, MODWATCH_ALERT_MAIL_FROM and MODWATCH_ALERT_MAIL_TO"
+        "Check MODWATCH_ALERT_SMTP_URL, with its sender and recipients"
     )
 
 
@@ -299,13 +299,13 @@ def routed(
         if unknown or route not in [channel.route for channel in found]:
             known = causes if unknown else {channel.name for channel in channels}
             raise SettingsError(
-                f"MODWATCH_ALERT_RULES: channel {route.name!r}: unknown or repeated "
+                f"alerts.toml: channel {route.name!r}: unknown or repeated "
                 f"{min(unknown, default='name')!r}; choose from {', '.join(sorted(known))}"
             )
     lost = {alert for alert in alerts if not any(one.route.takes(*alert) for one in found)}
     if critical := sorted(cause for cause, severity in lost if severity == "critical"):
         raise SettingsError(
-            f"MODWATCH_ALERT_RULES: critical alerts of {', '.join(critical)} reach no channel; "
+            f"alerts.toml: critical alerts of {', '.join(critical)} reach no channel; "
             "leave out `causes` of one"
         )
     if lost:

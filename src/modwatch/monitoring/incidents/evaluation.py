@@ -27,7 +27,7 @@ from modwatch.monitoring.incidents.metrics import (
     metric_values,
     with_usual_volumes,
 )
-from modwatch.monitoring.incidents.rules import LEVEL_CHANGES, AlertRule
+from modwatch.monitoring.incidents.rules import AlertRule
 from modwatch.monitoring.incidents.store import (
     IncidentChange,
     IncidentRecord,
@@ -41,7 +41,6 @@ from modwatch.monitoring.incidents.store import (
 from modwatch.review.empty_days import declared_empty
 from modwatch.review.queue.metrics import days_since_routed
 from modwatch.statistics.drift.seasons import Calendar
-from modwatch.statistics.live.group_falls import FallenGroup
 
 _log = logging.getLogger(__name__)
 
@@ -59,12 +58,11 @@ _COMPARISONS = 56 * _ONE_DAY
 #: Pages to link from an alert about a day, by name.
 Links = Callable[[datetime.date], Mapping[str, str]]
 
-#: Returns the group of comments that a fall of accuracy since a day, until another, is in; None:
-#: the fall is spread over all comments, or labels are too few.
-FallenIn = Callable[[datetime.date, datetime.date, float], FallenGroup | None]
+#: Metrics of the segment that explains a change.
+_SEGMENTS = ("segment_flagged", "segment_prob")
 
-#: Features and metrics that depend on the scores of a day.
-_ABOUT_SCORES = {"prob", "uncertainty", "flagged", "score_checks_warned"}
+#: Features that depend on the scores of a day.
+_ABOUT_SCORES = {"prob", "uncertainty", "flagged"}
 
 
 def evaluate(
@@ -78,13 +76,11 @@ def evaluate(
     calendar: Calendar,
     window_days: int,
     links: Links,
-    fallen_in: FallenIn | None = None,
 ) -> int:
     """Evaluate the rules up to `day` and post the alerts that follow; return how many are new.
 
     Days after `day` that were evaluated before are evaluated again. The active alerts of each day
-    of the window are written to the table `alerts`. `links` is called only for new alerts, and
-    `fallen_in` only for those of a fall of accuracy.
+    of the window are written to the table `alerts`. `links` is called only for new alerts.
     """
     daily = [rule for rule in rules if rule.metric not in ANNOTATOR_METRICS]
     with locked(database, "incident") as connection:
@@ -113,7 +109,7 @@ def evaluate(
             accepted=acceptances(database),
             routed=days_since_routed(database, first, today),
         )
-        changes = [with_segment(lake, change, fallen_in) for change in changes]
+        changes = [with_segment(lake, change) for change in changes]
         new = _save(connection, channels, "incident", changes, links)
         told = last_incidents(connection, "incident")
         _write_alerts(lake, trailing(today, window_days), causes, daily, told)
@@ -221,49 +217,37 @@ def _write_alerts(
 
 def _alert_row(lake: Lake, day: datetime.date, alert: ActiveAlert, metric: str) -> dict[str, Any]:
     segment = leading_segment(lake, day, metric, alert.subject)
-    return {**asdict(alert), "dt": day, "segment": segment and segment["sentence"]}
+    return {**asdict(alert), "dt": day, "segment": segment and segment["reason"]}
 
 
-def with_segment(
-    lake: Lake, change: IncidentChange, fallen_in: FallenIn | None = None
-) -> IncidentChange:
-    """Return a change with the segment that most of a change of scores or accuracy is in.
+def with_segment(lake: Lake, change: IncidentChange) -> IncidentChange:
+    """Return a change with the segment that most of a change of the scores is in.
 
     The change is returned as it is if the incident ends, is about anything else, or if no segment
     of its day stands out.
     """
-    segment = _segment(lake, change, fallen_in) if change.record.is_active else None
-    if segment is None:
+    alert, record = change.alert, change.record
+    if not record.is_active:
         return change
-    alert, sentence = change.alert, segment["sentence"]
+    facts = alert.facts
+    leading = leading_segment(lake, record.notified_on, facts["metric"], facts["subject"])
+    if leading is None:
+        return change
+    sentence = leading["reason"]
+    numbers = {name: leading[name] for name in ("n", "reference_n", "low", "high")}
+    segment = {"name": leading["feature"], "effect": leading["value"], **numbers}
+    segment["sentence"] = sentence
     text = f"{alert.text}\nMost of it: {sentence}."
     return IncidentChange(
         alert=replace(alert, text=text, facts={**alert.facts, "segment": segment}),
-        record=replace(change.record, text=text, segment=sentence),
+        record=replace(record, text=text, segment=sentence),
     )
-
-
-def _segment(
-    lake: Lake, change: IncidentChange, fallen_in: FallenIn | None
-) -> dict[str, Any] | None:
-    """Return the segment of what a message is about; it has at least a name and a sentence."""
-    facts, record = change.alert.facts, change.record
-    if facts["metric"] in LEVEL_CHANGES.values():
-        fall = (facts["figure"] or {}).get("value")
-        if fallen_in is None or not fall:
-            return None
-        group = fallen_in(record.since, record.notified_on, -float(fall))
-        return None if group is None else {**asdict(group), "sentence": group.sentence()}
-    leading = leading_segment(lake, record.notified_on, facts["metric"], facts["subject"])
-    if leading is None:
-        return None
-    return {name: value for name, value in leading.items() if name not in ("dt", "leading")}
 
 
 def leading_segment(
     lake: Lake, day: datetime.date, metric: str, subject: str
 ) -> dict[str, Any] | None:
-    """Return the row of `SEGMENTS` that most of a change of the scores of a day is in.
+    """Return the segment that most of a change of the scores of a day is in, as a row of `DRIFT`.
 
     Of a change of the flagged share, the one that explains that if there is one, else the one that
     explains the mean score; of other changes of the scores, the other way round. None: no segment
@@ -273,5 +257,5 @@ def leading_segment(
     if not about & _ABOUT_SCORES:
         return None
     flags = "flagged" in about
-    rows = (row for row in lake.table("segments", day).to_pylist() if row["leading"])
-    return min(rows, key=lambda row: (row["measure"] == "prob") == flags, default=None)
+    rows = (row for row in lake.table("drift", day).to_pylist() if row["metric"] in _SEGMENTS)
+    return min(rows, key=lambda row: (row["metric"] == "segment_prob") == flags, default=None)

@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -29,7 +29,10 @@ LATE, DELETED = 0.005, 0.05
 _WARNING = ("day", "warning")
 
 #: How the names of those begin that alert rules of their own watch.
-_ALERTED = ("language_", "detected_language_", "script_", "volume_shift", "missing_share_")
+_ALERTED = (
+    *("language_", "detected_language_", "script_", "volume_shift", "missing_share_"),
+    *("score_shift", "flagged_shift"),
+)
 
 #: What is watched of groups of moderators, by metric of `annotator_groups`.
 _OF_ANNOTATORS = {
@@ -62,29 +65,24 @@ def metric_values(
         psi, volume_ratio, cbpe_…, …       `drift`, by feature and reference
         flagged_share_excess               from `drift`: `flagged_share_excess`
         checks_rejected                    the day's validation results: 1 or 0
-        checks_warned                      whether a rule on the comments warned, by rule: 1 or 0
-        score_checks_warned                whether any rule on the scores warned: 1 or 0
+        checks_warned                      whether a rule of validation warned, by rule: 1 or 0
         log_problems, log_witness_missing  `log_verifications`: how many, and 1 or 0
         log_unverified, clock_difference   whether that was not completed, 1 or 0; seconds
-        rows_late, rows_gone               `source_counts`, by the day of the rows
+        rows_late, rows_gone               the counts of the source, by the day of the rows
 
     Estimates at a strategy or review fraction other than that day's deployed one are skipped, and
     what the demonstration model says of a platform's comments.
     """
     silent = demonstrations(lake, first, last)
     of_model = [*_estimates(lake, first, last), *_groups(lake, first, last)]
-    of_day = [*_drift(lake, first, last), *_validation(checks, first, last)]
+    of_day = [*_drift(lake, first, last), *_validation(checks, first, last, silent)]
     return [
         *(value for value in of_model if value.day not in silent),
-        *(value for value in of_day if value.day not in silent or not _is_of_scores(value)),
+        *(value for value in of_day if value.day not in silent or value.feature not in _OF_SCORES),
         *_dependence(lake, first, last),
         *_log(lake, first, last),
-        *_late_rows(lake, first, last),
+        *_late_rows(checks, first, last),
     ]
-
-
-def _is_of_scores(value: MetricValue) -> bool:
-    return value.feature in _OF_SCORES or value.metric == "score_checks_warned"
 
 
 def with_usual_volumes(
@@ -243,30 +241,33 @@ def flagged_share_excess(change: MetricValue, share: float | None) -> MetricValu
 
 
 def _validation(
-    checks: CheckStore, first: datetime.date, last: datetime.date
+    checks: CheckStore, first: datetime.date, last: datetime.date, silent: Set[datetime.date]
 ) -> Iterator[MetricValue]:
     """Yield whether each validated day was rejected and, if it was not, what has warnings.
 
-    A rule that is no longer validated passes.
+    A rule that is no longer validated passes. Of `silent` days the scores mean nothing.
     """
-    names: set[str] = set()
+    names: dict[Suite, set[str]] = {suite: set() for suite in get_args(Suite)}
     for day in (day for day in checks.days() if first <= day <= last):
-        results = {suite: found for suite in get_args(Suite) if (found := checks.load(suite, day))}
+        results = {suite: found for suite in names if (found := checks.load(suite, day))}
         rejected = any(result.status == "rejected" for result in results.values())
         n = max((result.rows for result in results.values()), default=0)
         yield MetricValue(day=day, metric="checks_rejected", value=float(rejected), n=n)
         if rejected:
             continue
-        if scores := results.get("scores"):
-            warned = float(scores.status == "warned")
-            yield MetricValue(day=day, metric="score_checks_warned", value=warned, n=n)
-        if comments := results.get("comments"):
-            rules = [one for one in comments.results if (one.level, one.severity) == _WARNING]
+        warned: dict[str, bool] = {}
+        for suite, result in results.items():
+            if suite == "scores" and day in silent:
+                continue
+            rules = [one for one in result.results if (one.level, one.severity) == _WARNING]
             failed = {rule.name for rule in rules if not rule.passed}
-            names |= {rule.name for rule in rules if not rule.name.startswith(_ALERTED)}
-            for name in sorted(names):
-                value = float(name in failed)
-                yield MetricValue(day=day, metric="checks_warned", feature=name, value=value, n=n)
+            names[suite] |= {rule.name for rule in rules if not rule.name.startswith(_ALERTED)}
+            for name in sorted(names[suite]):
+                warned[name] = warned.get(name, False) or name in failed
+        for name, value in warned.items():
+            yield MetricValue(
+                day=day, metric="checks_warned", feature=name, value=float(value), n=n
+            )
 
 
 def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
@@ -291,15 +292,22 @@ def _log(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[Metr
             yield MetricValue(metric="log_witness_missing", value=float(missing), **at)
 
 
-def _late_rows(lake: Lake, first: datetime.date, last: datetime.date) -> Iterator[MetricValue]:
+def _late_rows(
+    checks: CheckStore, first: datetime.date, last: datetime.date
+) -> Iterator[MetricValue]:
     """Yield how many rows of a day the source has more than landed, and how many fewer.
 
     Some comments arrive late or are deleted every day, and sources drop old days, at last or in
     parts.
     """
-    for row in lake.rows_between("source_counts", first, last):
-        source, landed = row["source"], row["landed"]
-        named = {"day": row["dt"], "feature": str(row["day"]), "n": landed}
+    counts = (
+        (day, past, *numbers)
+        for day in checks.days()
+        if first <= day <= last
+        for past, numbers in checks.load_counts(day).items()
+    )
+    for day, past, source, landed in counts:
+        named: dict[str, Any] = {"day": day, "feature": str(past), "n": landed}
         late = source - landed if source > landed * (1 + LATE) else 0
         yield MetricValue(metric="rows_late", value=float(late), **named)
         gone = landed - source if landed / 2 <= source < landed * (1 - DELETED) else 0

@@ -25,7 +25,7 @@ Compared = Literal["value", "low", "high", "insufficient"]
 LEVEL_CHANGES = {key: f"{key}_change" for key in keys(alert=True)}
 
 #: How the names of metrics begin that are no estimates: labels and repairs end what they show.
-_STATES = ("completion", "queue_", "checks_", "score_checks_", "log_", "clock_", "rows_")
+_STATES = ("completion", "queue_", "checks_", "log_", "clock_", "rows_")
 
 #: What a title may name; the remark is that of a row of `drift`.
 _TITLE = re.compile(r"(?:[^{}]|\{(?:feature|value|before|after|remark)\})*")
@@ -227,7 +227,7 @@ def load_rules(path: Path | None = None) -> tuple[AlertRule, ...]:
     defaults = {rule.name: rule for rule in _parsed(content, "Modwatch").rules}
     if path is None:
         return tuple(defaults.values())
-    own = _parsed(read_toml(path, "MODWATCH_ALERT_RULES"), str(path))
+    own = _parsed(read_toml(path), str(path))
     if unknown := set(own.disabled) - set(defaults):
         raise SettingsError(
             f"alert rules of {path}: disabled: unknown default rule {sorted(unknown)[0]!r}; "
@@ -243,7 +243,7 @@ def load_routes(path: Path | None = None) -> tuple[Route, ...]:
     >>> load_routes()
     ()
     """
-    return _parsed(read_toml(path, "MODWATCH_ALERT_RULES"), str(path)).channels if path else ()
+    return _parsed(read_toml(path), str(path)).channels if path else ()
 
 
 def _parsed(plain: Mapping[str, Any], origin: str) -> _RuleFile:

@@ -4,7 +4,7 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from modwatch.common import days
 from modwatch.common.columns import Column, grouped
 from modwatch.common.errors import DesignError
 from modwatch.data.lake.day_scores import DayScores, day_scores
@@ -22,7 +21,7 @@ from modwatch.data.validation.profiles import category_names
 from modwatch.data.validation.rows import absent, bools
 from modwatch.monitoring.measurements import tables
 from modwatch.monitoring.measurements.measurement import error_evidence
-from modwatch.monitoring.measurements.windows import Window, windows
+from modwatch.monitoring.measurements.windows import Window
 from modwatch.routing.design import RoutingPolicy
 from modwatch.statistics.divergence.mentions import Terms, identity_mentions
 from modwatch.statistics.live.group_estimates import (
@@ -31,15 +30,11 @@ from modwatch.statistics.live.group_estimates import (
     compare_scores,
     measure_groups,
 )
-from modwatch.statistics.live.group_falls import FallenGroup, fallen_group
 
 Mask = NDArray[np.bool_]
 
 #: Comments that a group requires, and groups of an attribute that are compared: the largest.
 MINIMUM_COMMENTS, MOST_GROUPS = 100, 12
-
-#: Days before a fall of accuracy that the days since then are compared with.
-REFERENCE_DAYS = 14
 
 #: Longest name of a value, which messages quote, in characters.
 LONGEST_NAME = 40
@@ -72,39 +67,8 @@ def compare_window(lake: Lake, window: Window, policy: RoutingPolicy, terms: Ter
     made = lake.table("comment_groups", window.last, columns=["digest"], scope="window").column(0)
     if len(made) and made[0].as_py() == digest:
         return
-    table, _ = _measured(lake, window.days, policy, terms)
+    table = _measured(lake, window.days, policy, terms)
     _replace(lake, window.last, "window", table, digest=digest)
-
-
-def group_behind_fall(
-    lake: Lake,
-    since: datetime.date,
-    until: datetime.date,
-    fall: float,
-    *,
-    policy: RoutingPolicy,
-    terms: Terms,
-) -> FallenGroup | None:
-    """Return the group that a fall of accuracy is in, by the labels since then and before.
-
-    Of the days `since` … `until` and the `REFERENCE_DAYS` before, those count that have half of
-    their labels. It takes a second a group.
-
-    Args:
-        fall: by how much the accuracy of all comments has fallen, in (0, 1].
-    """
-    spans = days.between(since, until), days.before(since, REFERENCE_DAYS)
-    after, before = windows(lake, spans)
-    if not after.days or not before.days:
-        return None
-    (now, comments), (past, _) = (
-        _measured(lake, window.days, policy, terms) for window in (after, before)
-    )
-    found = fallen_group(past, now, comments=comments, fall=fall) if comments else None
-    if found is None:
-        return None
-    attribute, _, value = found.name.partition("=")
-    return replace(found, name=f"{attribute}={printable(value)}")
 
 
 def printable(name: str) -> str:
@@ -118,8 +82,8 @@ def printable(name: str) -> str:
 
 def _measured(
     lake: Lake, chosen: Sequence[datetime.date], policy: RoutingPolicy, terms: Terms
-) -> tuple[pd.DataFrame, int]:
-    """Return the groups of these days by their labels, and how many comments there are in all."""
+) -> pd.DataFrame:
+    """Return the groups of these days by their labels."""
     labelled, found = [], []
     for day in chosen:
         scores = day_scores(lake, day)
@@ -132,8 +96,7 @@ def _measured(
     members = (
         (group, [day.mask(group) for day in found]) for group in _largest(found, lake.columns)
     )
-    table = measure_groups(labelled, members, known=error_evidence(lake, chosen, policy))
-    return table, sum(day.size for day in found)
+    return measure_groups(labelled, members, known=error_evidence(lake, chosen, policy))
 
 
 @dataclass(frozen=True, kw_only=True)

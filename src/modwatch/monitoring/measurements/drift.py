@@ -73,7 +73,7 @@ def _contradiction(lake: Lake, day: datetime.date) -> str:
     """Return what contradicts that the scores of a day are calibrated; empty if nothing does."""
     held_out, today = model_reference(lake, day), read_profile(lake, day)
     if held_out and today.scored >= MINIMUM_COMMENTS:
-        psi = compare_scores(today.scores["prob"], held_out.scores["prob"], "prob")
+        psi = compare_scores(today.scores["prob"], held_out.scores["prob"])
         if psi.low > _FAR:
             return "the scores hardly resemble those of the model's held-out comments"
     return ""
@@ -95,7 +95,7 @@ def _comment_findings(
     reason = f"not published: {landed:,} rows landed, and they have not passed data validation"
     for finding in findings:
         n = landed if finding.metric == "volume_ratio" else 0
-        yield replace(finding, value=None, low=None, high=None, direction=None, n=n, reason=reason)
+        yield replace(finding, value=None, low=None, high=None, n=n, reason=reason)
 
 
 def refresh_queue(lake: Lake, engine: Engine, day: datetime.date) -> None:

@@ -5,11 +5,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from modwatch.common.columns import grouped
-from modwatch.data.lake.day_scores import Codes, attribute_codes, day_scores
+from modwatch.data.lake.day_scores import day_scores
 from modwatch.data.lake.delta import Lake, as_batch
 from modwatch.data.lake.schemas import ASSUMPTION_CHECKS, RELIABILITY
 from modwatch.monitoring.measurements import tables
@@ -26,9 +24,6 @@ from modwatch.statistics.live.measure import Measured, reliability_estimates
 from modwatch.statistics.recalibration import shown_by_variance, shown_off
 
 logger = logging.getLogger(__name__)
-
-#: Labels of a window that a group requires to be calibrated apart.
-MINIMUM_LABELS = 100
 
 
 def measure_day(lake: Lake, day: datetime.date, policy: RoutingPolicy) -> None:
@@ -55,10 +50,9 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     labelled = _labelled(lake, window.days, policy)
     strategy, fraction = tables.deployed(lake, window.last)
     measured = _measured(lake, labelled, window.days, policy)
-    groups = calibration_groups(lake, window.days, labelled)
     compared = (name for name, score in all_review_scores().items() if score.compared)
     strategies = (*compared, policy.strategy, strategy)
-    found = _tables(measured, policy, strategies=strategies, fraction=fraction, groups=groups)
+    found = _tables(measured, policy, strategies=strategies, fraction=fraction)
     curve = reliability_estimates(labelled, known=measured.known)
     pairs = [tables.label_pairs(lake, day, day_scores(lake, day)) for day in window.days]
     checks = assumption_checks(measured, found, pd.concat(pairs, ignore_index=True))
@@ -151,7 +145,6 @@ def _tables(
     *,
     strategies: Sequence[str],
     fraction: float,
-    groups: Sequence[Codes] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return every metric of some days, and by the design alone.
 
@@ -163,31 +156,4 @@ def _tables(
         review_fractions=sorted({*REVIEW_FRACTIONS, policy.review_fraction, fraction}),
         strategies=[name for name in dict.fromkeys(strategies) if name in known],
         threshold=0.5,
-        groups=groups,
     )
-
-
-def calibration_groups(
-    lake: Lake, days: Sequence[datetime.date], labelled: Sequence[LabelledDay]
-) -> list[Codes] | None:
-    """Return the group (N,) of each comment of the days, from 0; None if there is only one.
-
-    Groups are the platforms if two have labels enough, else the languages, else the values of a
-    column of the platform's own. Smaller ones belong to the largest, and so do comments that name
-    none.
-    """
-    for attribute in grouped(lake.columns):
-        names = {"": 0}
-        codes = [
-            attribute_codes(lake, day, day_scores(lake, day), attribute, names) for day in days
-        ]
-        count = np.zeros(len(names), np.int64)
-        for of_day, day in zip(codes, labelled, strict=True):
-            count += np.bincount(of_day[day.labelled], minlength=len(names))
-        large = [code for code in range(1, len(names)) if count[code] >= MINIMUM_LABELS]
-        if len(large) > 1:
-            group = np.zeros(len(names), np.int16)
-            largest_first = sorted(large, key=lambda code: -count[code])
-            group[largest_first] = np.arange(len(large))
-            return [group[of_day] for of_day in codes]
-    return None

@@ -21,7 +21,6 @@ from modwatch.monitoring.annotation_report import (
     annotation_report,
     render_page,
 )
-from modwatch.monitoring.annotation_report.figures import report_figures
 from modwatch.monitoring.publishing.runs import publish_report
 from modwatch.review.people.groups import KEPT
 from modwatch.review.quality_control.agreement import GroupAgreement
@@ -181,7 +180,6 @@ def publish(
         description=describe(report),
         page=render_page(report, title=title, more=[*_checks(agreement), *more]),
         tables=tables,
-        figures={_file(key): figure for key, figure in report_figures(report).items()},
         tracking_uri=tracking_uri,
     )
 
@@ -247,10 +245,6 @@ def _groups(report: AnnotationReport) -> str:
 
 def _differing(report: AnnotationReport) -> int:
     return sum(len(grouping.significant()) for grouping in report.groupings)
-
-
-def _file(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)
 
 
 def store_comparison(lake: Lake, day: datetime.date, report: AnnotationReport) -> int:

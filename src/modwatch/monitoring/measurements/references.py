@@ -98,10 +98,10 @@ class ReferencePlan:
 
     #: Their rules on drift decide which days are in an incident.
     rules: Sequence[AlertRule]
-    #: Days of the trailing reference.
-    trailing_days: int
-    #: Days of the fixed reference, where the model brings none.
-    fixed_days: int
+    #: Days of the trailing reference: two of each weekday.
+    trailing_days: int = 14
+    #: Days of the fixed reference, where the model brings none; likewise.
+    fixed_days: int = 14
     #: First day of the fixed reference; None: held-out comments of the model, or the first days.
     fixed_first: datetime.date | None = None
     #: At most one counts for a part: the last.
@@ -175,7 +175,7 @@ def model_reference(lake: Lake, day: datetime.date) -> Profile | None:
 
     None: it stores none, or fewer than `MINIMUM_COMMENTS`.
     """
-    stored = read_profiles(lake, [day], "model_references").get(day)
+    stored = read_profiles(lake, [day], held_out=True).get(day)
     return stored if stored and stored.scored >= MINIMUM_COMMENTS else None
 
 
@@ -329,8 +329,11 @@ class _History:
 
     def _scored_versions(self, known: Sequence[datetime.date]) -> Mapping[datetime.date, str]:
         columns = ["dt", "model_version"]
-        rows = self.lake.table("profiles", known, columns=columns, feature="flagged").to_pylist()
-        return {row["dt"]: row["model_version"] for row in rows if row["model_version"]}
+        rows = self.lake.table(
+            "profiles", known, columns=columns, feature="flagged", held_out=False
+        )
+        found = rows.to_pylist()
+        return {row["dt"]: row["model_version"] for row in found if row["model_version"]}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 import datetime
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import get_args
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from modwatch.common.columns import Column, grouped
 from modwatch.data.lake.day_scores import DayScores, day_scores
 from modwatch.data.lake.delta import Lake, as_batch
-from modwatch.data.lake.schemas import SEGMENTS
 from modwatch.data.validation.ids import siphash
 from modwatch.data.validation.profiles import category_names
 from modwatch.data.validation.result import CheckStore
@@ -26,12 +25,14 @@ from modwatch.data.validation.rows import absent
 from modwatch.monitoring.measurements.comment_groups import LONGEST_NAME, identities, printable
 from modwatch.monitoring.measurements.references import ReferencePlan, trailing_days
 from modwatch.statistics.divergence.mentions import Terms
+from modwatch.statistics.drift.day_comparison import Finding
 from modwatch.statistics.drift.profile import LENGTH_BANDS, OTHERS, length_bands
 from modwatch.statistics.drift.shift_segments import (
     COUNTS,
     NONE,
     SEPARATOR,
     Measure,
+    Segment,
     explain_shift,
     leading,
 )
@@ -52,9 +53,6 @@ KEPT_THREADS = 50
 #: Identities that are kept of a day: those that most comments mention.
 KEPT_IDENTITIES = 20
 
-#: Segments that are kept of a day, for each measure.
-MOST_SEGMENTS = 20
-
 #: What an id of a thread looks like: letters and digits in parts, with few words.
 _ID = re.compile(r"[A-Za-z0-9]+(?:[._:/#-]+[A-Za-z0-9]+)*")
 _WORD, _MOST_WORDS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,}(?![A-Za-z0-9])"), 2
@@ -63,18 +61,18 @@ _SUMMED = ("comments", "flagged", "prob", "prob_square")
 _NUMBERS = {*_SUMMED, *(f"reference_{name}" for name in _SUMMED)}
 
 
-def explain_day(
+def day_segments(
     lake: Lake,
     checks: CheckStore,
     day: datetime.date,
     *,
     plan: ReferencePlan,
     terms: Terms = MappingProxyType({}),
-) -> int:
-    """Rank the segments of a day against its trailing reference; return how many are kept.
+) -> dict[Measure, list[Segment]]:
+    """Count the segments of a day, and return them by measure, the most telling first.
 
-    The reference has the days that the same model version scored. `terms` are the words of each
-    identity, for comments whose source names no groups.
+    They are compared with the trailing reference, as far as the same model version scored it.
+    `terms` are the words of each identity, for comments whose source names no groups.
     """
     scores = day_scores(lake, day)
     cells = count_cells(lake, day, scores, terms)
@@ -84,12 +82,34 @@ def explain_day(
     lake.replace("segment_counts", day, [rows] if len(cells) else [])
     past = trailing_days(lake, checks, day, "scores", plan=plan, model_version=version)
     before = _stored_cells(lake, [*past], version)
-    kept = [
-        row
+    known = _known(lake, before)
+    return {
+        measure: explain_shift(
+            _joined(cells, before, measure),
+            known,
+            measure=measure,
+            transient=[THREAD],
+            labels=[IDENTITY],
+        )
         for measure in get_args(Measure)
-        for row in _rows(day, _joined(cells, before, measure), measure, _known(lake, before))
-    ]
-    return lake.replace("segments", day, [pa.RecordBatch.from_pylist(kept, schema=SEGMENTS)])
+    }
+
+
+def segment_findings(found: Mapping[Measure, Sequence[Segment]]) -> Iterator[Finding]:
+    """Yield the segment of each measure that most of its change is in, if one stands out."""
+    for measure, segments in found.items():
+        if segment := leading(segments):
+            yield Finding(
+                metric=f"segment_{measure}",
+                feature=segment.name,
+                reference="trailing",
+                value=segment.effect,
+                low=segment.low,
+                high=segment.high,
+                n=segment.n,
+                reference_n=segment.reference_n,
+                reason=segment.sentence(),
+            )
 
 
 def factors(own: Sequence[Column] = ()) -> tuple[str, ...]:
@@ -104,24 +124,6 @@ def factors(own: Sequence[Column] = ()) -> tuple[str, ...]:
 def _known(lake: Lake, before: pd.DataFrame) -> tuple[str, ...]:
     """Return the factors, without those that some of the days before were not counted by."""
     return tuple(name for name in factors(lake.columns) if not before[name].isna().any())
-
-
-def _rows(
-    day: datetime.date, cells: pd.DataFrame, measure: Measure, known: Sequence[str]
-) -> list[dict[str, object]]:
-    """Return the first segments that explain a change, as rows of SEGMENTS."""
-    found = explain_shift(cells, known, measure=measure, transient=[THREAD], labels=[IDENTITY])
-    first = leading(found)
-    return [
-        {
-            **asdict(segment),
-            "dt": day,
-            "rank": rank,
-            "leading": segment is first,
-            "sentence": segment.sentence(),
-        }
-        for rank, segment in enumerate(found[:MOST_SEGMENTS], 1)
-    ]
 
 
 def count_cells(

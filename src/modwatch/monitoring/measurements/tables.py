@@ -159,7 +159,7 @@ def _confirmations(
     first = labels.select(["comment_id", "moderator"]).to_pandas()
     columns = ["comment_id", "round", "label", "moderator"]
     given = lake.table("confirmations", day, columns=columns).to_pandas()
-    given = given.merge(first, on="comment_id", suffixes=("", "_first"))
+    given = given[given["round"] > 0].merge(first, on="comment_id", suffixes=("", "_first"))
     # The queue serves no moderator a comment twice; two labels by one person are not independent.
     given = given[given["moderator"] != given["moderator_first"]].sort_values("round")
     given = given.drop_duplicates(["comment_id", "moderator"])
@@ -173,13 +173,15 @@ def gold_answers(lake: Lake, days: Sequence[datetime.date], stated: ErrorEvidenc
     Of an item that several people answered, each wrong answer is compared with the others. Items
     that all fail count as few comparisons: effective number (Σw)²/Σw² for w wrong answers each.
     """
-    columns = ["kind", "comment_id", "label", "known"]
-    answers = lake.table("check_answers", days, columns=columns, kind="gold").to_pandas()
-    answers["wrong"] = answers["known"] != answers["label"]
-    items = answers.groupby(["known", "comment_id"])["wrong"].agg(["size", "sum"]).reset_index()
+    columns = ["comment_id", "label", "first_label"]
+    answers = lake.table("confirmations", days, columns=columns, round=0).to_pandas()
+    answers["wrong"] = answers["first_label"] != answers["label"]
+    items = (
+        answers.groupby(["first_label", "comment_id"])["wrong"].agg(["size", "sum"]).reset_index()
+    )
     found = list[KnownErrors]()
     for known, kind in enumerate(stated.kinds):
-        mine = items[items["known"] == known]
+        mine = items[items["first_label"] == known]
         compared = mine[mine["size"] > 1]
         given, wrong = (compared[name].to_numpy(np.float64) for name in ("size", "sum"))
         effective = float(wrong.sum() ** 2 / max((wrong**2).sum(), 1.0))
@@ -276,9 +278,8 @@ def labels_digest(lake: Lake, day: datetime.date) -> str:
         ("routing_design", ["model_version", "stratum", "population", "sample", "scores_digest"]),
         ("routed", ["comment_id", "stratum"]),
         ("labels", ["comment_id", "label", "first_label", "first_moderator"]),
-        ("confirmations", ["comment_id", "round", "label", "moderator"]),
+        ("confirmations", ["comment_id", "round", "label", "moderator", "first_label"]),
         ("follow_ups", ["comment_id", "part", "drawn", "routed_digest"]),
-        ("check_answers", ["kind", "comment_id", "moderator", "label", "known"]),
     ):
         rows = sorted(
             tuple(row.values()) for row in lake.table(table, day, columns=columns).to_pylist()

@@ -15,9 +15,9 @@ from starlette.middleware.base import RequestResponseEndpoint
 from modwatch.common.cache import TimedCache
 from modwatch.common.errors import IncidentError, ModwatchError
 from modwatch.monitoring.incidents.actions import Action, accept, record, repair
-from modwatch.monitoring.ops_page.distributions import distribution_page
-from modwatch.monitoring.ops_page.page import OpsData, read_overview, render_overview
+from modwatch.monitoring.ops_page.page import OpsData, overview_page
 from modwatch.monitoring.publishing.days import read_days
+from modwatch.monitoring.publishing.timeline_charts import read_charts
 from modwatch.monitoring.publishing.timeline_page import timeline_page
 from modwatch.monitoring.publishing.view import day_run_url, days_address
 
@@ -56,14 +56,16 @@ def create_ops_app(data: OpsData, airflow: AirflowAccess) -> FastAPI:
         dependencies=[Depends(airflow.may_read)], openapi_url=None, docs_url=None, redoc_url=None
     )
 
-    def overview_page() -> str:
-        return render_overview(read_overview(data))
+    def overview() -> str:
+        return overview_page(data)
 
     def timeline() -> str:
         days = read_days(data.lake)
-        return timeline_page(days, data.rules()) if days else overview_page()
+        if not days:
+            return overview()
+        return timeline_page(days, data.rules(), read_charts(data.lake))
 
-    shown = TimedCache(overview_page, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
+    shown = TimedCache(overview, FRESH_SECONDS), TimedCache(timeline, FRESH_SECONDS)
 
     @app.middleware("http")
     async def with_headers(request: Request, following: RequestResponseEndpoint) -> Response:
@@ -186,18 +188,10 @@ def day_router(data: OpsData, run_path: Callable[[date], str | None]) -> APIRout
         page = data.checks.read_page(day)
         return HTMLResponse(page) if page else _missing(day, "no validation page")
 
-    def compared(day: date) -> Response:
-        console = data.site.console_url
-        page = distribution_page(data.lake, data.checks, day, plan=data.plan(), console_url=console)
-        if page is None:  # as of every first day
-            return _sentence(f"{day} has nothing to compare it with yet.", status=200)
-        return HTMLResponse(page)
-
     pages: dict[str, Callable[[date], Response]] = {
         "airflow": airflow,
         "mlflow": mlflow,
         "validation": validation,
-        "distributions": compared,
     }
 
     @router.get("/days/{day}/{page}")

@@ -19,7 +19,6 @@ from modwatch.data.validation.result import CheckStore
 from modwatch.monitoring.incidents.actions import OpenIncident, open_incidents
 from modwatch.monitoring.incidents.delivery import Channels
 from modwatch.monitoring.incidents.rules import AlertRule
-from modwatch.monitoring.measurements.references import ReferencePlan
 from modwatch.monitoring.publishing.days import HEADINGS, Day, read_days
 from modwatch.review.queue.metrics import shown_counts
 from modwatch.review.workload import LaneWork, measurements_left, work_left
@@ -30,17 +29,11 @@ _WEEK = 7
 #: Incidents that are listed; the others are counted.
 _MOST_INCIDENTS = 30
 
+#: Lanes of items as moderators and leads see them, lanes of items that only measure, which these
+#: pages do not show, and how many items of both are in review.
+Queue = tuple[Sequence[LaneWork], Sequence[LaneWork], int]
+
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LastAudit:
-    """The published audit whose period ended last."""
-
-    name: str
-    period: str
-    #: Precision and recall with their intervals, as text; insufficient ones are absent.
-    figures: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,111 +45,45 @@ class OpsData:
     database: Callable[[], Engine]
     channels: Callable[[], Channels]
     rules: Callable[[], Sequence[AlertRule]]
-    plan: Callable[[], ReferencePlan]
-    #: None: no audit was published.
-    last_audit: Callable[[], LastAudit | None]
+    #: The published audit whose period ended last, in a sentence without full stop; None: no audit
+    #: was published.
+    last_audit: Callable[[], str | None]
     site: Site
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorstOpen:
-    """The open incidents of the highest severity."""
-
-    #: critical | warning
-    severity: str
-    count: int
-    #: The first day of the oldest.
-    since: date
-
-    @property
-    def heading(self) -> str:
-        """The heading of the page, as a sentence.
-
-        >>> WorstOpen(severity="critical", count=2, since=date(2026, 10, 20)).heading
-        '2 critical incidents are open, since 2026-10-20'
-        """
-        are = "incident is" if self.count == 1 else "incidents are"
-        return f"{self.count:,} {self.severity} {are} open, since {self.since}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueueState:
-    """The review queue, by the counts of the console's pages."""
-
-    #: As moderators and leads see them, by name and reason.
-    lanes: Sequence[LaneWork]
-    #: Items that only measure, which these pages do not show.
-    measuring: Sequence[LaneWork]
-    #: Items of both.
-    in_review: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overview:
-    """The content of the page; the template uses every field."""
-
-    #: The newest days, latest first; none before the first was published. None: they could not be
-    #: read.
-    week: Sequence[Day] | None
-    #: Incidents that are open now, the most severe first. None: they could not be read.
-    incidents: Sequence[OpenIncident] | None
-    #: How many more are open.
-    more_incidents: int
-    #: None: neither a critical incident nor a warning is open, or that is not known.
-    worst: WorstOpen | None
-    #: None: it could not be read.
-    queue: QueueState | None
-    #: None before the first.
-    audit: LastAudit | None
-    #: Whether audits could not be read.
-    audit_unknown: bool
-    #: Where the review console and Airflow are.
-    console_url: str
-    airflow_url: str
-    #: What could not be read, as sentences.
-    problems: Sequence[str]
-
-    @property
-    def newest(self) -> Day | None:
-        """The newest published day."""
-        return self.week[0] if self.week else None
-
-
-def read_overview(data: OpsData) -> Overview:
-    """Return the content of the page, as it is now."""
+def overview_page(data: OpsData) -> str:
+    """Return the page as HTML text, as it is now."""
     problems: list[str] = []
     week = _or_none(problems, lambda: read_days(data.lake, last=_WEEK)[::-1])
     incidents = _or_none(problems, lambda: open_incidents(data.database()))
     queue = _or_none(problems, lambda: _read_queue(data.database()))
     before = len(problems)
     audit = _or_none(problems, data.last_audit)
-    return Overview(
+    return render_overview(
         week=week,
-        incidents=incidents and incidents[:_MOST_INCIDENTS],
-        more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
-        worst=worst_open(incidents or []),
+        incidents=incidents,
         queue=queue,
         audit=audit,
         audit_unknown=len(problems) > before,
-        console_url=data.site.console_url,
-        airflow_url=data.site.airflow_url,
+        site=data.site,
         problems=list(dict.fromkeys(problems)),
+        now=datetime.now(UTC),
     )
 
 
-def _read_queue(engine: Engine) -> QueueState:
-    return QueueState(
-        lanes=work_left(engine),
-        measuring=measurements_left(engine),
-        in_review=shown_counts(engine).leased,
-    )
+def _read_queue(engine: Engine) -> Queue:
+    return work_left(engine), measurements_left(engine), shown_counts(engine).leased
 
 
-def worst_open(incidents: Sequence[OpenIncident]) -> WorstOpen | None:
-    """Return the critical incidents, without one the warnings; None if there are neither."""
+def worst_open(incidents: Sequence[OpenIncident]) -> tuple[str, str] | None:
+    """Return the highest severity, critical or warning, and its open incidents as a sentence.
+
+    None: neither a critical incident nor a warning is open.
+    """
     for severity in ("critical", "warning"):
         if since := [incident.since for incident in incidents if incident.severity == severity]:
-            return WorstOpen(severity=severity, count=len(since), since=min(since))
+            are = "incident is" if len(since) == 1 else "incidents are"
+            return severity, f"{len(since):,} {severity} {are} open, since {min(since)}"
     return None
 
 
@@ -169,9 +96,30 @@ def _or_none(problems: list[str], read: Callable[[], _T]) -> _T | None:
         return None
 
 
-def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
-    """Return the page as HTML text."""
-    now = (now or datetime.now(UTC)).astimezone(UTC)
+def render_overview(
+    *,
+    week: Sequence[Day] | None,
+    incidents: Sequence[OpenIncident] | None,
+    queue: Queue | None,
+    audit: str | None,
+    audit_unknown: bool,
+    site: Site,
+    problems: Sequence[str],
+    now: datetime,
+) -> str:
+    """Return the page as HTML text; what is None could not be read.
+
+    Args:
+        week: the newest days, latest first; none before the first was published.
+        incidents: those that are open, the most severe first.
+        queue: as the console's pages count it.
+        audit: the last one, as `OpsData.last_audit`; None before the first.
+        audit_unknown: whether audits could not be read.
+        site: where the review console and Airflow are.
+        problems: what could not be read, as sentences.
+        now: when it was read, with a zone.
+    """
+    newest, now = week[0] if week else None, now.astimezone(UTC)
     return render_html(
         "modwatch.monitoring.ops_page",
         "overview.html",
@@ -181,8 +129,18 @@ def render_overview(shown: Overview, *, now: datetime | None = None) -> str:
             for figure in FIGURES.values()
             if figure.of_day
         ),
-        shown=shown,
-        days_late=_days_late(shown.newest.day, now.date()) if shown.newest else 0,
+        week=week,
+        newest=newest,
+        incidents=incidents and incidents[:_MOST_INCIDENTS],
+        more_incidents=len((incidents or [])[_MOST_INCIDENTS:]),
+        worst=worst_open(incidents or []),
+        queue=queue,
+        audit=audit,
+        audit_unknown=audit_unknown,
+        console_url=site.console_url,
+        airflow_url=site.airflow_url,
+        problems=problems,
+        days_late=_days_late(newest.day, now.date()) if newest else 0,
         now=f"{now:%Y-%m-%d %H:%M} UTC",
     )
 

@@ -56,7 +56,7 @@ class DayTables:
     #: By the design alone: of the day, and of the window.
     own: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
     window_own: pd.DataFrame = field(default_factory=_empty(ESTIMATES))
-    #: Drift and queue metrics of the trailing days, the day itself last: `lake.schemas.DRIFT`.
+    #: Drift and queue metrics of the day: `lake.schemas.DRIFT`.
     drift: pd.DataFrame = field(default_factory=_empty(DRIFT))
     #: Costs and outcomes of other settings: `what_if.COLUMNS` of the statistics.
     what_if: pd.DataFrame | None = None
@@ -103,8 +103,7 @@ class DayContent:
     def digest(self) -> str:
         """Hash of the content of a measured day.
 
-        Estimates count by the hash of what they were made of. The queue metrics of earlier days,
-        which change hourly, are left out.
+        Estimates count by the hash of what they were made of.
         """
         shown = self.tables
         measured = (shown.estimates, shown.window)
@@ -112,8 +111,7 @@ class DayContent:
         if shown.challenger is not None and len(shown.challenger):
             digests.append(shown.challenger["digest"].iloc[0])
         groups = "" if shown.comment_groups is None else shown.comment_groups.to_csv(index=False)
-        kept = (shown.drift["feature"] != "queue") | (shown.drift["dt"] == self.day)
-        drift = sorted(map(repr, shown.drift[kept].to_dict("records")))
+        drift = sorted(map(repr, shown.drift.to_dict("records")))
         content = repr((digests, groups, drift, self.checks, self.alerts))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -131,14 +129,14 @@ def read_content(
         day=day,
         pooled_days=len(window.days),
         window_days=len(span),
-        tables=read_tables(lake, day, span),
+        tables=read_tables(lake, day),
         results=[result for result in results if result is not None],
         alerts=active_alerts(lake.table("alerts", day)),
     )
 
 
-def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
-    """Return the tables of `day` as stored; `window` are the days that end with it."""
+def read_tables(lake: Lake, day: date) -> DayTables:
+    """Return the tables of `day` as stored."""
     rows = lake.table("estimates", day).to_pandas()
 
     def part(*, window: bool = False, design: bool = False) -> pd.DataFrame:
@@ -150,7 +148,7 @@ def read_tables(lake: Lake, day: date, window: Sequence[date]) -> DayTables:
         window=part(window=True),
         own=part(design=True),
         window_own=part(window=True, design=True),
-        drift=lake.table("drift", window).to_pandas(),
+        drift=lake.table("drift", day).to_pandas(),
         assumption_checks=lake.table("assumption_checks", day).to_pandas(),
         challenger=lake.table("challenger", day).to_pandas(),
         comment_groups=lake.table("comment_groups", day).to_pandas(),
@@ -164,7 +162,7 @@ def read_shown(
 
     These are its scores next to its `references`, its calibration, and outcomes of other settings.
     """
-    tables = read_tables(lake, day.day, window)
+    tables = read_tables(lake, day.day)
     curve = lake.table("reliability", day.day).to_pandas()
     (measured,) = windows(lake, [window])
     return replace(

@@ -1,26 +1,17 @@
-"""The charts of a day, and of groups of comments over the days.
+"""The charts of a day.
 
 Every chart names its day and model and draws intervals; an estimate without enough data is omitted
 or hatched, with a note. matplotlib is used through its objects: no global state, no display.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from datetime import date
-from functools import partial
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from modwatch.common import charts
-from modwatch.common.days import between
-from modwatch.common.mlflow_client import Rows
 from modwatch.monitoring.publishing.comparisons import (
     collaboration,
     differences,
@@ -29,34 +20,11 @@ from modwatch.monitoring.publishing.comparisons import (
 )
 from modwatch.monitoring.publishing.content import DayTables, ScoreHistogram
 from modwatch.monitoring.publishing.days import Day
-from modwatch.monitoring.publishing.drift_effects import drift_effects
-from modwatch.monitoring.publishing.keys import INTERVAL_GROUP, interval_keys, known
-from modwatch.statistics.live.figures import title_of
 
 _REFERENCES = {
     "trailing": ("trailing days", charts.GREY, "-"),
     "fixed": ("fixed reference", "black", ":"),
 }
-
-_ARROWS = {"higher": "↑", "lower": "↓", "both": "↕"}
-_COLOURS = LinearSegmentedColormap.from_list(
-    "effect", ["#FFFFFF", "#FBE3B5", charts.ORANGE, charts.VERMILLION]
-)
-# The colour scale ends at three times the size from which an effect is noted.
-_WORST = 3.0
-_MOST_ROWS = 14
-
-_LEGEND = (
-    "PSI of scores, Jensen–Shannon divergence of mixes, change of shares, ratio of volumes;\n"
-    "bold: noted effect; hatched: too few comments"
-)
-
-_AGES = {
-    "queue_age_oldest_hours": ("oldest", charts.VERMILLION, "s", "--"),
-    "queue_age_median_hours": ("median", charts.BLUE, "o", "-"),
-}
-
-_COLUMNS = 4
 
 
 def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
@@ -70,10 +38,6 @@ def day_figures(tables: DayTables, day: Day) -> dict[str, Figure]:
         figures["reliability"] = reliability(tables.reliability, title=window)
     if tables.scores is not None:
         figures["scores"] = score_histogram(tables.scores, title=title)
-    if len(tables.drift):
-        figures["drift"] = drift_strip(tables.drift, title=title)
-    if tables.drift["metric"].str.startswith("queue_").any():
-        figures["queue"] = queue_health(tables.drift, title=str(day.day))
     if tables.what_if is not None and len(tables.what_if):
         figures["what_if"] = what_if(tables.what_if, title=window)
     if tables.challenger is not None and len(tables.challenger):
@@ -181,167 +145,3 @@ def reliability(bins: pd.DataFrame, *, title: str) -> Figure:
     )
     charts.plain(upper, lower)
     return figure
-
-
-def drift_strip(drift: pd.DataFrame, *, title: str) -> Figure:
-    """Return effect sizes by feature and day.
-
-    `drift` has the columns of `lake.schemas.DRIFT`, for the trailing days. Cells show effect size
-    and direction; hatched cells have too few comments.
-    """
-    days = between(drift["dt"].min(), drift["dt"].max())
-    effects = drift_effects(drift)
-    rows = _rows_to_show(effects)
-    figure = Figure(figsize=(max(9.0, 3.2 + 0.62 * len(days)), 2.0 + 0.3 * max(len(rows), 3)))
-    figure.set_layout_engine("constrained")
-    figure.suptitle(f"Drift: {charts.counted(days)} to {title}", fontsize=14)
-    axes = figure.subplots()
-    _strip(axes, effects, rows, days)
-    left_out = effects["name"].nunique() - len(rows)
-    legend = _LEGEND + (f"; {left_out} smaller effects are in the table" if left_out else "")
-    axes.set_xlabel(legend, fontsize=8.5, color=charts.GREY, loc="left")
-    return figure
-
-
-def _rows_to_show(effects: pd.DataFrame) -> list[str]:
-    """Return the names of the effects to show, in order; the largest, if there are too many.
-
-    Effects that were never noted, and not compared on half of the days, are left to the table.
-    """
-    by_name = effects.groupby("name", sort=False)
-    worst = by_name["severity"].max().fillna(0.0)
-    worst = worst[(worst >= 1) | (2 * by_name["dt"].nunique() >= effects["dt"].nunique())]
-    kept = worst.sort_values(ascending=False, kind="stable").index[:_MOST_ROWS]
-    return [str(name) for name in worst.index if name in set(kept)]
-
-
-def _strip(axes: Axes, effects: pd.DataFrame, rows: list[str], days: Sequence[date]) -> None:
-    axes.set_title("Effect size and direction", loc="left", fontsize=11)
-    if not rows:
-        charts.note(axes, "no reference days yet")
-        return
-    places = {day: place for place, day in enumerate(days)}
-    heights = {name: height for height, name in enumerate(rows)}
-    for cell in effects[effects["name"].isin(rows)].to_dict("records"):
-        _cell(axes, places[cell["dt"]], heights[cell["name"]], cell)
-    charts.day_axis(axes, days)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)), [charts.shortened(name, 40) for name in rows], fontsize=9)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _cell(axes: Axes, x: int, y: int, cell: Mapping[Hashable, Any]) -> None:
-    """Draw one effect: the colour shows severity, the text size and direction."""
-    severity = cell["severity"]
-    corner = (x - 0.47, y - 0.45)
-    box = partial(Rectangle, corner, 0.94, 0.9, linewidth=0.5)
-    if np.isnan(severity):
-        axes.add_patch(box(facecolor="white", edgecolor="#BFBFBF", hatch="////"))
-        return
-    colour = _COLOURS(min(severity / _WORST, 1.0))
-    axes.add_patch(box(facecolor=colour, edgecolor=charts.GRID))
-    arrow = _ARROWS.get(cell["direction"], "")
-    text = f"{arrow}{_effect(cell['metric'], cell['value'])}"
-    weight = "bold" if severity >= 1 else "normal"
-    colour = "black" if severity >= 1 else charts.GREY
-    axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
-
-
-def _effect(metric: str, value: float) -> str:
-    """Return an effect size in a few characters.
-
-    >>> _effect("psi", 0.123), _effect("volume_ratio", 1.52), _effect("flagged_share_change", -0.02)
-    ('.12', '×1.5', '−2.0%')
-    """
-    if metric == "volume_ratio":
-        return f"×{value:.1f}"
-    if metric.endswith("_change"):
-        return f"{round(100 * value, 1) + 0.0:+.1f}%".replace("-", "−")
-    return f"{value:.2f}".removeprefix("0")
-
-
-def queue_health(drift: pd.DataFrame, *, title: str) -> Figure:
-    """Return completion, open items and their ages by day; `drift` is as `lake.schemas.DRIFT`."""
-    days = between(drift["dt"].min(), drift["dt"].max())
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    figure.suptitle(f"Review queue: {charts.counted(days)} to {title}", fontsize=14)
-    top, middle, bottom = figure.subplots(3, 1)
-    _bars(top, "Completion: decided / queued, %", 100 * _by_day(drift, "queue_completion", days))
-    top.set_ylim(0, 112)
-    _bars(middle, "Undecided items", _by_day(drift, "queue_waiting", days))
-    _ages(bottom, {name: _by_day(drift, name, days) for name in _AGES})
-    for axes in (top, middle, bottom):
-        charts.day_axis(axes, days)
-        charts.plain(axes)
-    return figure
-
-
-def _by_day(drift: pd.DataFrame, metric: str, days: Sequence[date]) -> NDArray[np.float64]:
-    """Return a metric's value (D,) of every day; NaN where unknown."""
-    rows = drift[drift["metric"].eq(metric) & known(drift)]
-    values = dict(zip(rows["dt"], rows["value"], strict=True))
-    return np.array([values.get(day, np.nan) for day in days], np.float64)
-
-
-def _bars(axes: Axes, title: str, values: NDArray[np.float64]) -> None:
-    axes.set_title(title, loc="left", fontsize=11)
-    if np.isnan(values).all():
-        charts.note(axes, "unknown")
-        return
-    axes.bar(range(values.size), np.nan_to_num(values), color=charts.BLUE, width=0.7)
-    axes.set_ylim(0, max(1.2 * float(np.nanmax(values)), 1.0))
-    small = 9 if values.size <= 16 else 6
-    for place in np.flatnonzero(~np.isnan(values)).tolist():
-        text = f"{values[place]:,.0f}"
-        axes.text(place, values[place], text, ha="center", va="bottom", fontsize=small)
-
-
-def _ages(axes: Axes, ages: dict[str, NDArray[np.float64]]) -> None:
-    axes.set_title("Age of open items, hours", loc="left", fontsize=11)
-    if all(np.isnan(values).all() for values in ages.values()):
-        charts.note(axes, "no open items, or unknown")
-        return
-    highest = 1.0
-    for name, values in ages.items():
-        label, colour, marker, line = _AGES[name]
-        axes.plot(values, color=colour, marker=marker, linestyle=line, label=label)
-        highest = max(highest, float(np.nanmax(values, initial=0)))
-    axes.axhline(24, color=charts.GREY, linewidth=1, linestyle=":", label="one day")
-    axes.set_ylim(0, max(1.25 * highest, 26))
-    axes.grid(visible=True, axis="y", color=charts.GRID)
-    axes.legend(loc="upper left", ncols=3, frameon=False, fontsize=9)
-
-
-def timeline_figure(rows: Rows) -> Figure:
-    """Return every metric over the days, a panel each, with its 95 % interval where it has one."""
-    every = sorted({key for row in rows.values() for key in row})
-    keys = [key for key in every if not key.startswith(f"{INTERVAL_GROUP}/")]
-    height = max(-(-len(keys) // _COLUMNS), 1)
-    figure = Figure(figsize=(15, 2.1 * height + 0.6), layout="constrained")
-    figure.suptitle(
-        f"{min(rows)} to {max(rows)}, UTC days; bands and bars are 95 % intervals", fontsize=13
-    )
-    places = figure.subplots(height, _COLUMNS, squeeze=False, sharex=True).ravel()
-    for axes, key in zip(places, keys, strict=False):
-        _draw(axes, key, rows)
-    for axes in places[len(keys) :]:
-        axes.axis("off")
-    return figure
-
-
-def _draw(axes: Axes, key: str, rows: Rows) -> None:
-    days = between(min(rows), max(rows))
-    group, _, metric = key.partition("/")
-    value, low, high = (
-        np.array([rows.get(day, {}).get(name, np.nan) for day in days])
-        for name in (key, *interval_keys(key))
-    )
-    axes.plot(value, color=charts.BLUE, marker="o", markersize=3)
-    charts.band(axes, range(len(days)), (low, high), charts.BLUE, alpha=0.2)
-    axes.vlines(np.arange(len(days)), low, high, color=charts.BLUE, alpha=0.15, linewidth=1)
-    axes.set_title(f"{title_of(metric)} ({group.replace('_', ' ')})", loc="left", fontsize=10)
-    ticks = charts.labelled_places(len(days), 5)
-    axes.set_xticks(ticks, [f"{days[place]:%d %b}" for place in ticks])
-    axes.grid(visible=True, color=charts.GRID)
-    charts.plain(axes)

@@ -30,8 +30,6 @@ from modwatch.statistics.live.figures import FIGURES, keys
 #: MLflow draws one chart per key; no one reads more.
 MAX_KEYS = 60
 
-INTERVAL_GROUP = "within_95"
-
 DAY_GROUP = "single_day"
 
 #: Estimates of the day.
@@ -52,7 +50,7 @@ _COUNTS = (
 )
 
 #: Metric, feature and reference of the rows of `lake.schemas.DRIFT` that are keys.
-_DRIFT = {
+DRIFT = {
     "drift/flagged_share_change": ("flagged_share_change", "flagged", "trailing"),
     "drift/language_jensen_shannon": ("jensen_shannon", "language", "trailing"),
     "drift/score_psi": ("psi", "prob", "trailing"),
@@ -85,16 +83,6 @@ class DeployedEstimates:
     missing_elsewhere: int
 
 
-def interval_keys(key: str) -> tuple[str, str]:
-    """Return the keys of the bounds of an estimate's interval.
-
-    >>> interval_keys("model_window/brier")
-    ('within_95/model_window_brier_low', 'within_95/model_window_brier_high')
-    """
-    name = f"{INTERVAL_GROUP}/{key.replace('/', '_')}"
-    return f"{name}_low", f"{name}_high"
-
-
 _ESTIMATES = (
     *(figure.name for figure in FIGURES.values()),
     *(f"{DAY_GROUP}/{metric}" for metric in _DAY),
@@ -103,12 +91,12 @@ _ESTIMATES = (
 #: Every key that a day's run or the timeline may have.
 KEYS = (
     *_COUNTS,
-    *_DRIFT,
+    *DRIFT,
     *_ESTIMATES,
 )
 
 #: The keys that are counted, not estimated: they have no interval, and MLflow may draw a line.
-COUNTED = (*_COUNTS, *(key for key in _DRIFT if key.startswith("review/")))
+COUNTED = (*_COUNTS, *(key for key in DRIFT if key.startswith("review/")))
 
 
 def known(estimates: pd.DataFrame) -> "pd.Series[bool]":
@@ -178,12 +166,12 @@ def _figure(key: str, row: Row) -> KeyFigure:
 
 
 def _drift(drift: pd.DataFrame) -> dict[str, Row]:
-    """Return the rows of the last day of a drift table by key, as far as they have a number."""
-    rows = drift[known(drift) & (drift["dt"] == drift["dt"].max())]
+    """Return the rows of a day's drift by key, as far as they have a number."""
+    rows = drift[known(drift)]
     floats = rows.astype(dict.fromkeys(("value", "low", "high"), "float64"))
     names = zip(rows["metric"], rows["feature"], rows["reference"].fillna(""), strict=True)
     found = dict(zip(names, floats.to_dict("records"), strict=True))
-    return {key: found[name] for key, name in _DRIFT.items() if name in found}
+    return {key: found[name] for key, name in DRIFT.items() if name in found}
 
 
 def threshold_rows(metric: str, feature: str | None, reference: str | None) -> list[str]:
@@ -197,7 +185,7 @@ def threshold_rows(metric: str, feature: str | None, reference: str | None) -> l
         return [windows[metric]]
     return [
         key
-        for key, (name, of, against) in _DRIFT.items()
+        for key, (name, of, against) in DRIFT.items()
         if name == metric and feature in (None, of) and reference in (None, against)
     ]
 

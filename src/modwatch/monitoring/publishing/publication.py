@@ -20,7 +20,7 @@ from modwatch.data.validation.result import CheckStore, ValidationResult
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
 from modwatch.monitoring.measurements.references import ReferencePlan, references
 from modwatch.monitoring.measurements.windows import windows
-from modwatch.monitoring.publishing import runs, timeline
+from modwatch.monitoring.publishing import runs
 from modwatch.monitoring.publishing.content import DayContent, read_content, read_shown
 from modwatch.monitoring.publishing.days import (
     NO_COMMENTS,
@@ -33,6 +33,8 @@ from modwatch.monitoring.publishing.days import (
     save_day,
 )
 from modwatch.monitoring.publishing.keys import key_figures
+from modwatch.monitoring.publishing.timeline import publish_timeline
+from modwatch.monitoring.publishing.timeline_charts import read_charts
 from modwatch.monitoring.publishing.view import days_url
 from modwatch.routing.follow_ups import drawn_follow_ups
 
@@ -90,8 +92,7 @@ def publish_days(
         )
     if days:
         days_url(site.mlflow_url)  # saves the view of the days
-        timeline.publish_days(days, rules, tracking_uri=site.mlflow_url)
-    timeline.publish_groups(lake, tracking_uri=site.mlflow_url)
+        publish_timeline(days, rules, read_charts(lake), tracking_uri=site.mlflow_url)
     return len(outdated)
 
 

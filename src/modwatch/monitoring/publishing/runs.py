@@ -31,13 +31,14 @@ from modwatch.monitoring.publishing.content import DayTables
 from modwatch.monitoring.publishing.days import Day
 from modwatch.monitoring.publishing.description import day_tags, describe_day
 from modwatch.monitoring.publishing.keys import check_key_count
-from modwatch.monitoring.publishing.timeline import GROUP_EXPERIMENT
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from mlflow import MlflowClient
 
 _log = logging.getLogger(__name__)
+
+#: The experiment of all runs about groups.
+GROUP_EXPERIMENT = "modwatch-groups"
 
 _DAY = {"kind": "day"}
 
@@ -146,10 +147,9 @@ def _log_check_page(
 
 def _log_tables(client: "MlflowClient", run_id: str, tables: DayTables) -> None:
     """Log every table that has rows, as JSON for MLflow's table view and as CSV."""
-    drift = tables.drift[tables.drift["dt"] == tables.drift["dt"].max()]
     for name, table in {
         "estimates": pd.concat([tables.window, tables.estimates, tables.window_own, tables.own]),
-        "drift": drift,
+        "drift": tables.drift,
         "what_if": tables.what_if,
         "assumption_checks": tables.assumption_checks,
         "challenger": tables.challenger,
@@ -172,13 +172,12 @@ def publish_report(
     description: str,
     page: str,
     tables: Mapping[str, pd.DataFrame],
-    figures: "Mapping[str, Figure]",
     tracking_uri: str,
 ) -> str:
     """Publish the run of a report about annotations in place of an earlier one; return its id.
 
     The run is dated and tagged with `day`. `page` (HTML) becomes `report.html`, the tables CSV
-    files, the matplotlib figures PNG files.
+    files.
 
     Raises:
         TrackingError: MLflow cannot be reached, or another process replaced the run meanwhile.
@@ -195,5 +194,4 @@ def publish_report(
             client.log_text(run_id, page, "report.html")
             for title, table in tables.items():
                 client.log_text(run_id, neutral_csv(table), f"tables/{title}.csv")
-            log_figures(client, run_id, figures)
     return run_id

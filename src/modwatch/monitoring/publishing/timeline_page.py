@@ -4,10 +4,11 @@ Static HTML with drawings that show their numbers when the pointer rests on them
 is loaded. A day's estimate is a dot with its interval, and no line joins them. Falls are incidents.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from modwatch.common import charts
 from modwatch.common.charts import Scale
 from modwatch.common.html import render_html
 from modwatch.monitoring.incidents.rules import AlertRule, in_words
-from modwatch.monitoring.publishing.days import Day
+from modwatch.monitoring.publishing.days import Day, KeyFigure
 from modwatch.monitoring.publishing.keys import COUNTED, DAY_GROUP, KEYS, threshold_rows
+from modwatch.monitoring.publishing.timeline_charts import Charts
 from modwatch.statistics.live.figures import ALONE, FIGURES, TOGETHER, title_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 680.0, 170.0, 48.0, 22.0, 22.0
@@ -84,18 +86,15 @@ class Panel:
     counted: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Incident:
-    """The days on which a rule's alert was active."""
-
-    rule: str
-    marks: Sequence[Mark]
-
-
-def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
+def timeline_page(
+    days: Sequence[Day],
+    rules: Sequence[AlertRule],
+    charts: Mapping[str, Charts] = MappingProxyType({}),
+) -> str:
     """Return the timeline of `days`, which are in order and at least one, as HTML text.
 
-    `rules` are those whose bounds are drawn.
+    `rules` are those whose bounds are drawn; `charts` are further ones, by heading, which
+    are folded.
     """
     bounds = thresholds(rules)
     axis = _Axis(first=days[0].day, count=(days[-1].day - days[0].day).days + 1)
@@ -110,9 +109,11 @@ def timeline_page(days: Sequence[Day], rules: Sequence[AlertRule]) -> str:
         first=days[0].day,
         last=days[-1].day,
         newest=days[-1],
-        panels=[
-            [_panel(key, days, bounds, axis) for key in keys] for keys in (first, rest) if keys
-        ],
+        panels={
+            "": [_of_key(key, days, bounds, axis) for key in first],
+            "All other figures": [_of_key(key, days, bounds, axis) for key in rest],
+            **{heading: _of_charts(more, days, axis) for heading, more in charts.items()},
+        },
         marks=[*_model_changes(days, axis), *_bad_days(days, axis)],
         incidents=_incidents(days, axis),
         labels=axis.labels(),
@@ -162,43 +163,61 @@ class _Axis:
         return [(self.middle(place), f"{(start + place).item():%d %b}") for place in places]
 
 
-def _panel(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:
+def _of_key(key: str, days: Sequence[Day], thresholds: Thresholds, axis: _Axis) -> Panel:
     group, _, metric = key.partition("/")
-    bounds = thresholds.get(key, ())
-    scale = _scale(key, days, bounds)
+    figures = {day.day: day.figures[key] for day in days if key in day.figures}
+    title = f"{title_of(metric)} ({_GROUPS[group]})"
+    return _panel(title, figures, thresholds.get(key, ()), axis, is_counted=key in COUNTED)
+
+
+def _of_charts(charts: Charts, days: Sequence[Day], axis: _Axis) -> list[Panel]:
+    shown = (
+        (title, {day.day: figures[day.day] for day in days if day.day in figures})
+        for title, figures in charts.items()
+    )
+    return [_panel(title, known, (), axis, is_counted=False) for title, known in shown if known]
+
+
+def _panel(
+    title: str,
+    figures: Mapping[date, KeyFigure],
+    bounds: Sequence[tuple[float, str]],
+    axis: _Axis,
+    *,
+    is_counted: bool,
+) -> Panel:
+    """Return a chart of one figure; `bounds` are those of alerts."""
+    scale = _scale(figures.values(), [bound for bound, _ in bounds], is_counted=is_counted)
     return Panel(
-        title=f"{title_of(metric)} ({_GROUPS[group]})",
-        dots=[_dot(key, day, scale, axis) for day in days if key in day.figures],
+        title=title,
+        dots=[_dot(day, figure, scale, axis) for day, figure in figures.items()],
         bounds=[(scale.at(bound), f"{name}: {bound:g}") for bound, name in bounds],
         ticks=[(scale.at(value), f"{value:,.4g}") for value in scale.ticks()],
-        counted=key in COUNTED,
+        counted=is_counted,
     )
 
 
-def _scale(key: str, days: Sequence[Day], bounds: Sequence[tuple[float, str]]) -> Scale:
+def _scale(figures: Collection[KeyFigure], bounds: Sequence[float], *, is_counted: bool) -> Scale:
     """Return a scale that holds every value, interval and threshold; counts start at 0."""
-    values = [day.figures[key].value for day in days if key in day.figures]
-    ends = [end for day in days if key in day.figures for end in day.figures[key].interval or ()]
-    held = [*values, *ends, *(bound for bound, _ in bounds)]
-    if key in COUNTED:
-        held.append(0.0)
+    ends = (end for figure in figures for end in (figure.value, *(figure.interval or ())))
+    held = [*ends, *bounds, *([0.0] if is_counted else [])]
     low, high = min(held), max(held)
     room = 0.06 * (high - low) or max(abs(high), 1.0) * 0.1
     return Scale(
-        low=low if key in COUNTED else low - room,
+        low=low if is_counted else low - room,
         high=high + room,
         start=_HEIGHT - _BOTTOM,
         end=_TOP,
     )
 
 
-def _dot(key: str, day: Day, scale: Scale, axis: _Axis) -> Dot:
-    value, ends = day.figures[key].value, day.figures[key].interval
-    text = f"{day.day}: {value:,.4g}"
+def _dot(day: date, figure: KeyFigure, scale: Scale, axis: _Axis) -> Dot:
+    value, ends = figure.value, figure.interval
+    text = f"{day}: {value:,.4g}"
     if ends is not None:
         text += f" ({ends[0]:.4g} to {ends[1]:.4g})"
     return Dot(
-        x=axis.middle(axis.place(day.day)),
+        x=axis.middle(axis.place(day)),
         y=scale.at(value),
         low=scale.at(ends[0]) if ends else None,
         high=scale.at(ends[1]) if ends else None,
@@ -225,12 +244,12 @@ def _day_mark(day: Day, axis: _Axis, text: str, kind: str) -> Mark:
     return Mark(x=axis.edge(axis.place(day.day)), width=round(axis.step, 1), text=text, kind=kind)
 
 
-def _incidents(days: Sequence[Day], axis: _Axis) -> list[Incident]:
-    """Return the days of each rule's alerts, the latest rule first."""
+def _incidents(days: Sequence[Day], axis: _Axis) -> dict[str, list[Mark]]:
+    """Return the days of the alerts of each rule, the latest rule first."""
     marks: dict[str, list[Mark]] = {}
     for day in reversed(days):
         shown = dict.fromkeys((alert.severity, in_words(alert.rule)) for alert in day.alerts)
         for severity, rule in shown:
             text = f"{day.day}: {severity}, {rule}"
             marks.setdefault(rule, []).append(_day_mark(day, axis, text, severity))
-    return [Incident(rule=rule, marks=found) for rule, found in marks.items()]
+    return marks

@@ -17,32 +17,17 @@ PROMOTE, SHADOW, REJECT = "Make it the champion", "Score in shadow as challenger
 _DECISIONS = {PROMOTE: "champion", SHADOW: "challenger", REJECT: "rejected"}
 
 
-_data, _recipe = partial(field, section="Data"), partial(field, section="Recipe")
+_data = partial(field, section="Data")
 _list = partial(_data, "array", default=[], items={"type": "string"})
 
-#: The fields; empty ones take the default of the recipe.
 FORM: dict[str, Param] = {
-    "method": field(
+    "recipe": field(
         "string",
-        "Uncertainty method",
-        "sngp costs no more than deterministic; mc_dropout and ensembles cost a "
-        "multiple of it, in training or in scoring.",
-        default="sngp",
-        enum=["deterministic", "mc_dropout", "ensemble", "sngp", "sngp_ensemble"],
-    ),
-    "encoder": field(
-        "string",
-        "Encoder",
-        "Folder or name on the hub of a pre-trained Hugging Face encoder. Default: a "
-        "small model, trained from scratch in seconds.",
-        maxLength=1000,
-    ),
-    "expected_prevalence": field(
-        "number",
-        "Expected prevalence",
-        "Share of toxic comments in the stream. Default: that of the training data.",
-        exclusiveMinimum=0,
-        exclusiveMaximum=1,
+        "Recipe",
+        'TOML with fields of the recipe, such as `encoder = "NAME"` and '
+        "`expected_prevalence = 0.01`. Default: a small model, trained from scratch in seconds.",
+        format="multiline",
+        maxLength=10_000,
     ),
     "seed": field("integer", "Seed", default=0, minimum=0),
     "data": _list(
@@ -64,43 +49,22 @@ FORM: dict[str, Param] = {
         "Rows with the same id are votes on one comment. Default: each row is one.",
     ),
     "value": _list(
-        "Labels that are words", "`WORD=toxic` or `WORD=other`, one a line; all must be named."
+        "Labels that are words",
+        "`WORD=toxic` or `WORD=other`, one a line; all must be named. `WORD=abstain`: of people "
+        "who did not judge; `WORD=missing`: for no label besides `NA` and `null`.",
     ),
-    "abstain": _list("Abstentions", "Words of people who did not judge, one a line."),
-    "missing": _list("Missing labels", "Words for no label besides `NA` and `null`, one a line."),
     "votes": _list("Vote columns", "Columns of single votes, one a line. Default: Label column."),
     "encoding": _data("string", "Encoding of text files, as cp1252"),
-    "loss": _recipe("string", "Loss", default="cross_entropy", enum=["cross_entropy", "focal"]),
-    "negatives_per_positive": _recipe(
-        "number",
-        "Other comments per toxic one",
-        "Maximum number in training, drawn at random. Default: all.",
-        exclusiveMinimum=0,
-    ),
-    "epochs": _recipe("integer", "Epochs", minimum=1, maximum=1000),
-    "learning_rate": _recipe("number", "Learning rate", exclusiveMinimum=0, maximum=1),
-    "max_examples": _recipe(
-        "integer",
-        "Maximum number of comments",
-        "More are sampled at random. Default: all; the small model takes 60,000.",
-        minimum=2,
-    ),
 }
-
-_OF_RECIPE = (
-    *("method", "encoder", "expected_prevalence", "loss", "negatives_per_positive"),
-    *("epochs", "learning_rate", "max_examples"),
-)
 
 
 @task
 def train(params: Any = None, dag_run: Any = None) -> str:
     """Train the model that the form of the run asks for; return its version."""
     from modwatch.models.progress import TrainingProgress
-    from modwatch.models.recipe import Recipe, offline_recipe
+    from modwatch.models.recipe import parse_recipe
 
-    fields = {name: params[name] for name in _OF_RECIPE if params.get(name) not in (None, "")}
-    recipe = (Recipe if "encoder" in fields else offline_recipe)(**fields)
+    recipe = parse_recipe(params["recipe"] or "", origin="the recipe of the form")
     say = partial(_log.info, "%s")
     with open_resources() as resources, TrainingProgress(say) as progress:
         with progress.phase("reading"):
@@ -153,7 +117,7 @@ class Promotion(Question):
         page = self.generate_link_to_ui_from_context(context=context)
         with open_resources() as resources:
             self.body = model.ask(resources, self.version, page=page)
-            name = resources.settings.model_name
+            name = resources.registry.name
         self.subject = f"{self.subject} {self.version} of {name}"
         return super().execute(context)
 

@@ -22,11 +22,11 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from sqlalchemy import Engine
 
 from modwatch.common.errors import AccessDeniedError
+from modwatch.common.ledger.timestamps import Authority
 from modwatch.data.lake.files import Folder
 from modwatch.review.console.i18n import Locale, negotiate
 from modwatch.review.console.preferences import Preferences, preferences_of
 from modwatch.review.console.schemas import FormText
-from modwatch.review.log.witnesses import Authority
 from modwatch.review.people.accounts import ACCOUNT, Moderator
 from modwatch.review.people.oidc import OidcOptions
 from modwatch.review.people.sessions import authenticate, session_seed

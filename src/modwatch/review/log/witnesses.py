@@ -8,20 +8,19 @@ write a witness of an earlier day. The result of each day is recorded for the al
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from cryptography import x509
 from sqlalchemy import Engine
 
 from modwatch.common.errors import LakeError, LedgerError, TimestampError
-from modwatch.common.ledger import timestamps
 from modwatch.common.ledger.chain import EMPTY, Head, Witness, witness_in
+from modwatch.common.ledger.timestamps import Authority
 from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS
@@ -37,14 +36,6 @@ _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 #: How far the authority's clock may be from that of the database.
 _CLOCKS = timedelta(hours=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Authority:
-    """A time-stamping authority."""
-
-    url: str = field(repr=False)
-    roots: Sequence[x509.Certificate]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,25 +91,14 @@ def newest(place: Folder | None, authority: Authority | None) -> Newest:
         return Newest(invalid=f"the newest witness is not valid: {exc}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Witnessed:
-    """The result of `verify_and_witness`."""
-
-    #: The verification against the newest witness; an invalid witness is one of its problems.
-    report: LogReport
-    #: Time of the newest witness, the new one if it was written; None: there is none.
-    last: datetime | None
-    #: Why the place or the authority could not be used; empty: they could.
-    failure: str = ""
-
-
 def verify_and_witness(
     engine: Engine, place: Folder | None, authority: Authority | None = None
-) -> Witnessed:
+) -> tuple[LogReport, datetime | None, str]:
     """Verify the log against the newest witness in `place`; if it is intact, write a new one.
 
-    An unusable place or authority is reported as `failure`: the log is verified all the same, as it
-    is without a place. Raises `DatabaseError`.
+    Returns the report, the time of the newest witness, the new one if it was written, and why the
+    place or the authority could not be used, empty if they could: the log is verified all the same,
+    as it is without a place. Raises `DatabaseError`.
     """
     known = newest(place, authority)
     report, last = known.report(engine), known.moment
@@ -128,7 +108,7 @@ def verify_and_witness(
             last = _write(place, report, authority)
         except (LakeError, TimestampError) as exc:
             failure = str(exc)
-    return Witnessed(report=report, last=last, failure=failure)
+    return report, last, failure
 
 
 def _newest(place: Folder, authority: Authority | None) -> Newest:
@@ -151,16 +131,11 @@ def _newest(place: Folder, authority: Authority | None) -> Newest:
     moment = _moment(known.at)
     if moment.strftime(_NAME) != name.removesuffix(_WITNESS):
         raise LedgerError(f"the witness {name} is not of the time in its name")
-    if authority is not None:
+    if authority is not None and authority.url:
         answer = place.read(name.removesuffix(_WITNESS) + _TIMESTAMP)
         if answer is None:
             raise TimestampError(f"the witness {name} has no timestamp; it may be forged")
-        stamped = timestamps.verify(answer, content, authority.roots)
-        if abs(stamped - moment) > _CLOCKS:
-            raise TimestampError(
-                f"the witness {name} was stamped at {stamped:%Y-%m-%d %H:%M} UTC: it is not of the "
-                "time in its name"
-            )
+        authority.verify(answer, content, moment, before=_CLOCKS, after=_CLOCKS)
     with ThreadPoolExecutor(16) as pool:
         for earlier in pool.map(place.read, names[:-1]):
             if not _covers(known, (earlier or b"").decode(errors="replace")):
@@ -183,9 +158,9 @@ def _write(place: Folder, report: LogReport, authority: Authority | None) -> dat
     """Write the witness of a report, and return its time."""
     moment, content = _moment(report.at), report.witness.encode()
     name = moment.strftime(_NAME)
-    if authority is not None:  # first: a witness without its timestamp looks forged
-        answer = timestamps.stamp(authority.url, content, authority.roots)
-        place.write(name + _TIMESTAMP, answer)
+    if authority is not None and authority.url:
+        # First: a witness without its timestamp looks forged.
+        place.write(name + _TIMESTAMP, authority.stamp(content))
     place.write(name + _WITNESS, content)
     return moment
 
@@ -208,8 +183,7 @@ def verify_decision_log(
     row["witness_expected"] = place is not None
     try:
         row["clock_difference_seconds"] = abs(now(database) - clock()).total_seconds()
-        done = verify_and_witness(database, place, authority)
-        report, last = done.report, done.last
+        report, last, failure = verify_and_witness(database, place, authority)
         row |= {
             "completed": True,
             "decisions": report.decisions,
@@ -219,10 +193,8 @@ def verify_decision_log(
     finally:
         batch = pa.RecordBatch.from_pylist([row], schema=LOG_VERIFICATIONS)
         lake.replace("log_verifications", day, [batch])
-    if done.failure:
-        _log.warning(
-            "No witness was written: %s.", done.failure, extra={"event": "witness_missing"}
-        )
+    if failure:
+        _log.warning("No witness was written: %s.", failure, extra={"event": "witness_missing"})
     for problem in report.problems:
         _log.error("Decision log: %s.", problem, extra={"event": "log_altered"})
     return len(report.problems)

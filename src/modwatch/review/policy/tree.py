@@ -136,7 +136,7 @@ def load_policy(path: Path | None = None) -> Policy:
             node.
     """
     file = path or Path(__file__).with_name("policy.toml")
-    return validated(Policy, read_toml(file, "MODWATCH_POLICY"), f"MODWATCH_POLICY, {file}")
+    return validated(Policy, read_toml(file), str(file))
 
 
 def check(policy: Policy, label: int, code: str | None, *, required: bool = False) -> None:
@@ -201,7 +201,7 @@ def register_policy(engine: Engine, policy: Policy) -> None:
     if stored != policy.digest:
         raise SettingsError(
             f"the policy {policy.version} was in use with different content; choose a new version "
-            "in the file that MODWATCH_POLICY names"
+            "in policy.toml"
         )
 
 

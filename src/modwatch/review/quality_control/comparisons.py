@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlalchemy import Connection, Engine, RowMapping, text
 
 from modwatch.common.errors import QueueError
-from modwatch.data.lake.schemas import CHECK_ANSWERS
+from modwatch.data.lake.schemas import CONFIRMATIONS
 from modwatch.review.log.labels import in_force_sql
 from modwatch.review.queue.statements import MY_QUEUE
 from modwatch.review.tables import ROUTED_KINDS
@@ -31,8 +31,7 @@ _RETESTS = f"""
     FROM decision d JOIN review_item i ON i.id = d.item_id
     JOIN moderator m ON m.id = d.moderator_id
     CROSS JOIN LATERAL (
-        SELECT earlier.label, r.stratum, r.inclusion_probability
-        FROM review_item r JOIN decision earlier ON earlier.item_id = r.id
+        SELECT earlier.label FROM review_item r JOIN decision earlier ON earlier.item_id = r.id
         WHERE r.comment_id = d.comment_id AND r.kind = ANY (:kinds) AND earlier.id < d.id
             AND earlier.moderator_id = d.moderator_id AND {in_force_sql("earlier", "label")}
         ORDER BY earlier.id LIMIT 1
@@ -137,18 +136,11 @@ _COMPARISONS = {
     "retests": _RETEST_ANSWERS,
 }
 
-_DAY_ANSWERS = (
-    f"""
-    SELECT d.dt, d.comment_id, d.kind, m.pseudonym AS moderator, d.label, first.label AS known,
-        first.stratum, first.inclusion_probability
-    {_RETESTS} AND d.dt = :day ORDER BY d.id
-    """,
-    f"""
-    SELECT d.dt, d.comment_id, d.kind, m.pseudonym AS moderator, d.label, gold.label AS known,
-        NULL AS stratum, NULL AS inclusion_probability
+_DAY_ANSWERS = f"""
+    SELECT d.dt, d.comment_id, m.pseudonym AS moderator, d.label, d.decided_at, d.seconds,
+        0 AS round, gold.label AS first_label
     {_GOLD} AND d.dt = :day ORDER BY d.id
-    """,
-)
+"""
 
 
 def compared(
@@ -198,13 +190,9 @@ def labels_of_comments(
     return connection.execute(text(_LABELS_OF_COMMENTS), values).mappings().all()
 
 
-def day_answers(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
-    """Yield the answers to the retests and gold items of `day`, as batches of `CHECK_ANSWERS`.
-
-    The known label of a retest is the same person's first label of the routed comment.
-    """
+def gold_answers(engine: Engine, day: dt.date) -> Iterator[pa.RecordBatch]:
+    """Yield the answers to the gold items of `day`, if there are any: rows of `CONFIRMATIONS`."""
     with engine.connect() as connection:
-        for statement in _DAY_ANSWERS:
-            rows = connection.execute(text(statement), {"day": day, "kinds": ["review"]})
-            if answers := [dict(row) for row in rows.mappings()]:
-                yield pa.RecordBatch.from_pylist(answers, schema=CHECK_ANSWERS)
+        rows = connection.execute(text(_DAY_ANSWERS), {"day": day})
+        if answers := [dict(row) for row in rows.mappings()]:
+            yield pa.RecordBatch.from_pylist(answers, schema=CONFIRMATIONS)

@@ -172,8 +172,8 @@ def load_lanes(path: Path | None = None) -> Lanes:
     by_score = {score.name: {"hours": score.hours, "turns": _TURNS} for score in scores}
     content["reason"] = by_score | content["reason"]
     if path is not None:
-        content = _merged(content, read_toml(path, "MODWATCH_QUEUE_RULES"))
-    return validated(Lanes, content, f"MODWATCH_QUEUE_RULES, {path}")
+        content = _merged(content, read_toml(path))
+    return validated(Lanes, content, str(path or "lanes.toml"))
 
 
 def _merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

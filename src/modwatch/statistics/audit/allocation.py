@@ -1,6 +1,6 @@
 """Allocation of labels to strata. All functions return n_h (H,), which sum to `labels`.
 
-Each stratum first gets `minimum` labels, or its whole population if that is smaller. The rest is
+Each stratum first gets `MINIMUM` labels, or its whole population if that is smaller. The rest is
 shared by the method, never beyond the population; a budget larger than the population labels all
 of it. Wei et al., section 4.4 and appendix A.3.
 
@@ -34,14 +34,14 @@ WORST_CASE = 1.1
 MINIMUM = 2
 
 
-def proportional(population: ArrayLike, labels: int, *, minimum: int = MINIMUM) -> Ints:
+def proportional(population: ArrayLike, labels: int) -> Ints:
     """Return numbers in proportion to the population.
 
     >>> proportional([100, 900], 20).tolist()
     [2, 18]
     """
     sizes = strata_sizes(population)
-    return beyond(sizes.astype(np.float64), sizes, _least(sizes, labels, minimum), labels)
+    return beyond(sizes.astype(np.float64), sizes, _least(sizes, labels), labels)
 
 
 def neyman(
@@ -50,7 +50,6 @@ def neyman(
     labels: int,
     *,
     worst_case: float = WORST_CASE,
-    minimum: int = MINIMUM,
 ) -> Ints:
     """Return numbers ∝ N_h × spread_h, but at least `safe_minima` of each stratum (the default).
 
@@ -66,7 +65,7 @@ def neyman(
     sizes = strata_sizes(population)
     deviation = shares("spread", spread)
     one_per_stratum(sizes.size, spread=deviation)
-    least = _least(sizes, labels, minimum)
+    least = _least(sizes, labels)
     safe = np.maximum(safe_minima(sizes, labels, worst_case), least)
     if safe.sum() > min(labels, sizes.sum()):
         return beyond(sizes.astype(np.float64), sizes, least, labels)
@@ -125,14 +124,12 @@ def beyond(wanted: Floats, sizes: Ints, first: Ints, labels: int) -> Ints:
     return first + allocate(mass, sizes - first, labels - int(first.sum()), minimum=0)
 
 
-def _least(sizes: Ints, labels: int, minimum: int) -> Ints:
+def _least(sizes: Ints, labels: int) -> Ints:
     """Return the minimum labels (H,) of each stratum; DesignError for a budget below their sum."""
-    if minimum < 0:
-        raise DesignError(f"Minimum per stratum must be at least 0, got {minimum}.")
-    least = np.minimum(sizes, minimum)
+    least = np.minimum(sizes, MINIMUM)
     if budget(labels) < least.sum():
         raise DesignError(
-            f"{labels} labels are too few for {sizes.size} strata with at least {minimum} each; "
+            f"{labels} labels are too few for {sizes.size} strata with at least {MINIMUM} each; "
             f"use {int(least.sum())} or more, or fewer strata"
         )
     return least

@@ -12,6 +12,9 @@ import numpy as np
 
 from modwatch.common.errors import DesignError
 
+#: Side, labels and mean score of a stratum.
+Stratum = tuple[str, int, float]
+
 #: Expected error rates of the labels, for plan and forecast.
 FALSE_POSITIVE, FALSE_NEGATIVE = 0.02, 0.1
 
@@ -62,16 +65,13 @@ class ConfirmationRule:
         return tuple(label for label, share in enumerate(self.by_label) if number < share)
 
 
-def planned_rules(
-    labels: Mapping[str, Sequence[int]], score: Mapping[str, Sequence[float]], share: float
-) -> dict[str, ConfirmationRule]:
+def planned_rules(strata: Iterable[Stratum], share: float) -> dict[str, ConfirmationRule]:
     """Return the rule of each side for an expected budget of `share` × labels.
 
     Labels that contradict the decision are confirmed with probability one, as far as the budget
-    goes; others with what is left. `labels` and `score` are the labels of each stratum of a side
-    and its mean score. Empty for a share of 0; DesignError for one outside [0, 1].
+    goes; others with what is left. Empty for a share of 0; DesignError for one outside [0, 1].
 
-    >>> rules = planned_rules({"unflagged": [900, 100]}, {"unflagged": [0.001, 0.2]}, 0.2)
+    >>> rules = planned_rules([("unflagged", 900, 0.001), ("unflagged", 100, 0.2)], 0.2)
     >>> rules["unflagged"].positive
     1.0
     """
@@ -79,11 +79,14 @@ def planned_rules(
         raise DesignError(f"the share of confirmations must be in [0, 1], got {share}")
     if not share:
         return {}
-    expected = {side: _expected(labels[side], score[side]) for side in labels}
-    budget = share * sum(sum(numbers) for numbers in labels.values())
-    found = {side: [min(_LEAST, share)] * 2 for side in labels}
+    by_side: dict[str, list[tuple[int, float]]] = {}
+    for side, labels, score in strata:
+        by_side.setdefault(side, []).append((labels, score))
+    expected = {side: _expected(mine) for side, mine in by_side.items()}
+    budget = share * sum(labels for mine in by_side.values() for labels, _ in mine)
+    found = {side: [min(_LEAST, share)] * 2 for side in by_side}
     for side, label, part in _ORDER:
-        if side in labels:
+        if side in by_side:
             number, cost = expected[side][label]
             affordable = part * budget / max(number * cost, 1e-9)
             found[side][label] = min(1.0, max(found[side][label], affordable))
@@ -95,28 +98,25 @@ def planned_rules(
 
 
 def expected_confirmations(
-    rules: Mapping[str, ConfirmationRule], sides: Iterable[tuple[str, int, float]]
+    rules: Mapping[str, ConfirmationRule], strata: Iterable[Stratum]
 ) -> float:
-    """Return the expected number of second and third labels.
-
-    `sides` are side, labels and mean score of each stratum.
-    """
+    """Return the expected number of second and third labels."""
     total = 0.0
-    for side, labels, score in sides:
+    for side, labels, score in strata:
         rule = rules.get(side)
         if rule is not None:
             for share, (number, cost) in zip(
-                rule.by_label, _expected([labels], [score]), strict=True
+                rule.by_label, _expected([(labels, score)]), strict=True
             ):
                 total += share * number * cost
     return total
 
 
 def _expected(
-    labels: Sequence[int], score: Sequence[float]
+    strata: Sequence[tuple[int, float]],
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return of first labels 0 and 1: how many, and what the confirmation of one costs."""
-    given, toxic = np.asarray(labels, np.float64), np.asarray(score, np.float64)
+    given, toxic = (np.array(column, np.float64) for column in zip(*strata, strict=True))
     found = []
     for right, wrong, of in (
         (1 - FALSE_POSITIVE, FALSE_NEGATIVE, 1 - toxic),

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +18,12 @@ from numpy.typing import NDArray
 from modwatch.common.errors import AuditError
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Ints
-from modwatch.statistics.audit.confirmation_rules import MOST_LABELS
 from modwatch.statistics.audit.plan import AuditPlan
 from modwatch.statistics.audit.sample_design import ScoreCounts
 from modwatch.statistics.decisions import is_flagged
 from modwatch.statistics.sampling import random_keys
 
 _DIGEST_BYTES = 32
-
-
-class HasLabel(Protocol):
-    """Anything with a label, 0 or 1."""
-
-    @property
-    def label(self) -> int:
-        """0 or 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,17 +188,6 @@ def keys_of(
     if not seed:
         raise AuditError(f"audit {plan.audit!r} has no seed before its plan is approved")
     return random_keys(list(comment_ids), day=day.isoformat(), design_digest=plan.digest, salt=seed)
-
-
-def labels_demanded(plan: AuditPlan, drawn: DrawnComment, labels: Sequence[HasLabel]) -> int:
-    """Return how many people must label a drawn comment, given the labels so far, oldest first.
-
-    One; two if the plan confirms the first label; three if these two differ.
-    """
-    given = [label.label for label in labels]
-    if len(given) > 1:
-        return MOST_LABELS if given[0] != given[1] else 2
-    return 2 if {*given} & {*plan.confirms(drawn.stratum, drawn.key)} else 1
 
 
 def draw(plan: AuditPlan, population: Iterable[Scored], labels: Sequence[int], seed: str) -> Drawn:

@@ -7,11 +7,12 @@ audit. With confirmations, a few audits are simulated with annotators whose erro
 The forecast is as good as these expectations, and no part of the evidence.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from modwatch.common.errors import DesignError
 from modwatch.statistics.arguments import Ints
@@ -19,7 +20,7 @@ from modwatch.statistics.audit.allocation import neyman
 from modwatch.statistics.audit.confirmation_rules import FALSE_NEGATIVE, FALSE_POSITIVE, MOST_LABELS
 from modwatch.statistics.audit.estimates import ENOUGH_POSITIVES, AuditEstimator
 from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors
-from modwatch.statistics.audit.plan import SIDES, AuditPlan
+from modwatch.statistics.audit.plan import SIDES, AuditPlan, PlannedStratum
 from modwatch.statistics.audit.stratified import StratumCounts, WeightedCounts
 from modwatch.statistics.label_truth import GivenLabels, true_labels
 
@@ -56,17 +57,8 @@ def forecast(plan: AuditPlan) -> list[Forecast]:
     A second stage is taken as allocated by what was expected, in one stage with the first.
     """
     generator = np.random.default_rng(0)
-    flagged, unflagged = (_simulated(plan, side, generator) for side in SIDES)
-    comments = [
-        sum(plan.strata[number].population for number in plan.of_side(side)) for side in SIDES
-    ]
-    simulated = AuditEstimator(
-        flagged=flagged,
-        unflagged=unflagged,
-        comments=(comments[0], comments[1]),
-        options=plan.rule,
-        most_intervals=_INTERVALS,
-    )
+    sides = [_simulated(plan, side, generator) for side in SIDES]
+    simulated = replace(_estimator(plan, sides), most_intervals=_INTERVALS)
     wider = _wider(plan, generator) if plan.confirmations else dict.fromkeys(METRICS, 1.0)
     return [_widened(_forecast(simulated, metric), wider[metric]) for metric in METRICS]
 
@@ -120,31 +112,37 @@ def _with_errors(
     draws = np.stack(
         [*LabelErrors(keys=[*range(score.size)], truth=posterior).drawn.values()], axis=-1
     )
-    plain = _estimator(plan, stratum, true.astype(np.int64))
-    return plain, ImputedEstimator.from_draws(_estimator(plan, stratum, draws))
+    plain, imputed = (
+        _estimator(plan, [_counted(plan, name, stratum, label) for name in SIDES])
+        for label in (true.astype(np.int64), draws)
+    )
+    return plain, ImputedEstimator.from_draws(imputed)
 
 
-def _estimator(plan: AuditPlan, stratum: Ints, label: Ints) -> AuditEstimator:
-    """Return the estimator of labels (…, m) of comments of `stratum` (m,)."""
-    sides: list[WeightedCounts | None] = []
-    for name in SIDES:
-        numbers = [n for n in plan.of_side(name) if plan.strata[n].labels]
-        strata = [plan.strata[number] for number in numbers]
-        counts = None
-        if strata:
-            counts = StratumCounts.from_arrays(
-                population=[stratum.population for stratum in strata],
-                labels=[stratum.labels for stratum in strata],
-                score=[stratum.score for stratum in strata],
-                positives=np.stack([label[..., stratum == n].sum(-1) for n in numbers], axis=-1),
-            ).weighted()
-        sides.append(counts)
+def _counted(plan: AuditPlan, side: str, stratum: Ints, label: Ints) -> WeightedCounts | None:
+    """Return the labels (…, m) of comments of `stratum` (m,) on one side; None without any."""
+    numbers = [n for n in plan.of_side(side) if plan.strata[n].labels]
+    if not numbers:
+        return None
+    positives = np.stack([label[..., stratum == n].sum(-1) for n in numbers], axis=-1)
+    strata = [plan.strata[number] for number in numbers]
+    return _counts(strata, [planned.labels for planned in strata], positives)
+
+
+def _counts(strata: Sequence[PlannedStratum], labels: ArrayLike, positives: Ints) -> WeightedCounts:
+    return StratumCounts.from_arrays(
+        population=[stratum.population for stratum in strata],
+        labels=labels,
+        positives=positives,
+        score=[stratum.score for stratum in strata],
+    ).weighted()
+
+
+def _estimator(plan: AuditPlan, sides: Sequence[WeightedCounts | None]) -> AuditEstimator:
+    """Return the estimator of the labels of both sides."""
     sizes = [sum(plan.strata[n].population for n in plan.of_side(name)) for name in SIDES]
     return AuditEstimator(
-        flagged=sides[0],
-        unflagged=sides[1],
-        comments=(sizes[0], sizes[1]),
-        options=plan.rule,
+        flagged=sides[0], unflagged=sides[1], comments=(sizes[0], sizes[1]), options=plan.rule
     )
 
 
@@ -206,9 +204,8 @@ def _simulated(plan: AuditPlan, side: str, generator: np.random.Generator) -> We
         rate = rate * generator.gamma(known, 1 / known, (_AUDITS, 1))
     there = labels > 0
     positives = generator.binomial(labels[there], np.minimum(rate, 1)[:, there])
-    return StratumCounts.from_arrays(
-        population=population[there], labels=labels[there], positives=positives, score=score[there]
-    ).weighted()
+    drawn = [stratum for stratum, some in zip(strata, there, strict=True) if some]
+    return _counts(drawn, labels[there], positives)
 
 
 def _later(left: Ints, score: np.ndarray, labels: int) -> Ints:

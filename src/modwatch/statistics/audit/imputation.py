@@ -32,7 +32,6 @@ from modwatch.statistics.audit.stratified import WeightedCounts
 from modwatch.statistics.label_truth import (
     MINIMUM_CONFIRMED,
     RATE_BOUNDS,
-    ErrorEvidence,
     GivenLabels,
     TrueLabels,
     true_labels,
@@ -67,12 +66,11 @@ class LabelErrors:
     beyond_chance: float | None = None
     #: Whether the second labels of one side contradict the first ones more than chance would.
     contradicted: bool = False
-    seed: int = 0
 
     @cached_property
     def drawn(self) -> dict[Any, Ints]:
         """Return draws (DRAWS,) of the true label of each comment, 0 or 1."""
-        generator = np.random.default_rng(self.seed)
+        generator = np.random.default_rng(0)
         places = np.linspace(0, len(self.truth.prob) - 1, DRAWS).astype(np.int64)
         prob = self.truth.prob[places][:, self.truth.cell]
         toxic = (generator.random(prob.shape) < prob).astype(np.int64)
@@ -104,14 +102,11 @@ class LabelErrors:
 
 
 def label_errors(
-    plan: AuditPlan,
-    drawn: Sequence[DrawnComment],
-    labels: Sequence[AuditLabel],
-    stated: ErrorEvidence,
+    plan: AuditPlan, drawn: Sequence[DrawnComment], labels: Sequence[AuditLabel]
 ) -> LabelErrors | None:
     """Return what the labels imply about their errors; None if the plan has no confirmations.
 
-    Also None without labels. `stated` is up to which share errors may be shared. With fewer than
+    Also None without labels. Errors are shared up to what the plan states. With fewer than
     `label_truth.MINIMUM_CONFIRMED` confirmed comments, errors may be as frequent as
     `label_truth.RATE_BOUNDS`.
     """
@@ -129,7 +124,7 @@ def label_errors(
             given=np.array([len(labels) for labels in by_row]),
             toxic=np.array([sum(labels) for labels in by_row]),
         ),
-        stated,
+        plan.stated_errors,
         seed=0,
     )
     of_pairs = [

@@ -8,9 +8,15 @@ import numpy as np
 
 from modwatch.statistics.agreement import cohen_kappa, observed_agreement
 from modwatch.statistics.arguments import Floats
-from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.imputation import LabelErrors
-from modwatch.statistics.audit.labels import AuditLabel, blind_labels, in_order, key_of
+from modwatch.statistics.audit.labels import (
+    AuditLabel,
+    blind_labels,
+    in_order,
+    key_of,
+    labels_demanded,
+)
 from modwatch.statistics.audit.plan import SIDES, AuditPlan
 from modwatch.statistics.label_truth import MINIMUM_CONFIRMED
 

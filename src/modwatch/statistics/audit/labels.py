@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from modwatch.common.errors import AuditError
+from modwatch.statistics.audit.confirmation_rules import MOST_LABELS
 from modwatch.statistics.audit.draw import DrawnComment
+from modwatch.statistics.audit.plan import AuditPlan
 
 #: Actions of a labeller; an adjudication overrides all labels. `correct` is the label of a person
 #: who replaced their own one, without knowing those of others.
@@ -86,6 +88,17 @@ def in_order(labels: Iterable[AuditLabel]) -> dict[Key, list[AuditLabel]]:
     for label in sorted(labels, key=lambda one: (one.decided_at, one.labeller)):
         by_comment[key_of(label)].append(label)
     return dict(by_comment)
+
+
+def labels_demanded(plan: AuditPlan, drawn: DrawnComment, labels: Sequence[AuditLabel]) -> int:
+    """Return how many people must label a drawn comment, given the labels so far, oldest first.
+
+    One; two if the plan confirms the first label; three if these two differ.
+    """
+    given = [label.label for label in labels]
+    if len(given) > 1:
+        return MOST_LABELS if given[0] != given[1] else 2
+    return 2 if {*given} & {*plan.confirms(drawn.stratum, drawn.key)} else 1
 
 
 def blind_labels(labels: Iterable[AuditLabel]) -> dict[Key, list[int]]:

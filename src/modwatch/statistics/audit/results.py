@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from modwatch.statistics.audit.draw import DrawnComment, labels_demanded
+from modwatch.statistics.audit.draw import DrawnComment
 from modwatch.statistics.audit.estimates import AuditEstimate, AuditEstimator
 from modwatch.statistics.audit.imputation import ImputedEstimator, LabelErrors, label_errors
 from modwatch.statistics.audit.label_quality import agreement, error_rates
@@ -23,6 +23,7 @@ from modwatch.statistics.audit.labels import (
     final_labels,
     in_order,
     key_of,
+    labels_demanded,
     unlabelled,
 )
 from modwatch.statistics.audit.metric_intervals import METRICS
@@ -73,11 +74,13 @@ def computed(evidence: Evidence) -> Document:
     rates. Without confirmations, every final label counts as true.
     """
     made = _Estimation.from_evidence(evidence)
-    plan = evidence.plan
-    # Of the sampling error alone: a random sample would have annotator errors, too.
-    (missed,) = made.plain(made.whole, ("prevalence_unflagged",))
+    plan, figures = evidence.plan, made.reported(made.population, made.drawn, METRICS)
+    missed = next(figure for figure in figures if figure.metric == "prevalence_unflagged")
+    if made.errors is not None:
+        # Of the sampling error alone: a random sample would have annotator errors, too.
+        (missed,) = made.plain(made.population, made.drawn, (missed.metric,))
     document = _counts(made) | {
-        "figures": [estimate.figure() for estimate in made.reported(made.whole)],
+        "figures": [figure.figure() for figure in figures],
         "strata": _by_stratum(plan, made.drawn, made.final),
         "domains": _by_domain(made),
         "agreement": agreement(plan, made.drawn, evidence.labels),
@@ -90,15 +93,6 @@ def computed(evidence: Evidence) -> Document:
         return document
     rates = error_rates(plan, made.drawn, evidence.labels, made.errors)
     return document | {"label_errors": rates}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    """A part of the audited comments: those of a value of a column, or all."""
-
-    #: Its comments by stratum.
-    population: Mapping[int, int]
-    drawn: Sequence[DrawnComment]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +113,7 @@ class _Estimation:
             evidence=evidence,
             final=final_labels(drawn, evidence.labels),
             missing=unlabelled(evidence.samples, evidence.labels),
-            errors=label_errors(
-                evidence.plan, drawn, evidence.labels, stated=evidence.plan.stated_errors
-            ),
+            errors=label_errors(evidence.plan, drawn, evidence.labels),
         )
 
     @property
@@ -130,31 +122,25 @@ class _Estimation:
         return self.evidence.samples[-1]
 
     @property
-    def whole(self) -> _Part:
-        """All comments."""
-        strata = enumerate(self.evidence.plan.strata)
-        return _Part(population={n: stratum.population for n, stratum in strata}, drawn=self.drawn)
+    def population(self) -> dict[int, int]:
+        """All comments by stratum."""
+        return {n: stratum.population for n, stratum in enumerate(self.evidence.plan.strata)}
 
-    def plain(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
-        """Return metrics that take the final labels for true."""
-        made = estimator(
-            self.evidence, self.final, part.population, part.drawn, self.missing.unknown
-        )
+    def plain(
+        self, population: Mapping[int, int], drawn: Sequence[DrawnComment], metrics: Sequence[str]
+    ) -> list[AuditEstimate]:
+        """Return metrics of `drawn`, which represent `population`; final labels count as true."""
+        made = estimator(self.evidence, self.final, population, drawn, self.missing.unknown)
         return made.estimates(metrics)
 
-    def reported(self, part: _Part, metrics: Sequence[str] = METRICS) -> list[AuditEstimate]:
-        """Return metrics that allow for errors of the annotators, where they are estimated."""
-        if self.errors is None:
-            return self.plain(part, metrics)
-        return self.corrected(self.errors, part, metrics)
-
-    def corrected(
-        self, errors: LabelErrors, part: _Part, metrics: Sequence[str]
+    def reported(
+        self, population: Mapping[int, int], drawn: Sequence[DrawnComment], metrics: Sequence[str]
     ) -> list[AuditEstimate]:
-        """Return metrics that allow for these errors of the annotators."""
-        draws = estimator(
-            self.evidence, errors.drawn, part.population, part.drawn, self.missing.passed_over
-        )
+        """Return metrics that allow for errors of the annotators, where they are estimated."""
+        errors = self.errors
+        if errors is None:
+            return self.plain(population, drawn, metrics)
+        draws = estimator(self.evidence, errors.drawn, population, drawn, self.missing.passed_over)
         imputed = ImputedEstimator.from_draws(draws)
         estimates = [imputed.estimate(metric) for metric in metrics]
         return [_without_value(estimate) for estimate in estimates] if errors.useless else estimates
@@ -290,13 +276,13 @@ def _by_domain(made: _Estimation) -> list[Document]:
         if sum(population.values()) < LEAST_COMMENTS:
             continue
         drawn = [comment for comment in made.drawn if value in comment.traits.get(column, ())]
-        part = _Part(population=population, drawn=drawn)
+        estimates = made.reported(population, drawn, _DOMAIN_METRICS)
         rows.append(
             {
                 "column": column,
                 "value": value,
                 "comments": sum(population.values()),
-                "figures": [estimate.figure() for estimate in made.reported(part, _DOMAIN_METRICS)],
+                "figures": [estimate.figure() for estimate in estimates],
             }
         )
     return rows

@@ -20,7 +20,7 @@ class StratumCounts:
 
     >>> counts = StratumCounts.from_arrays(population=[900, 100], labels=[30, 20], positives=[0, 8],
     ...                           score=[0.01, 0.4])
-    >>> round(float(counts.rate()), 6)
+    >>> round(float(counts.weighted().rate), 6)
     0.04
     """
 
@@ -53,13 +53,8 @@ class StratumCounts:
             raise MetricInputError("A stratum has more positives than labels.")
         return cls(population=sizes, labels=drawn, positives=positive, score=expected)
 
-    def rate(self) -> Floats:
-        """Return the stratified estimate (…) of the share of positives (Eq. 5 and 6)."""
-        weight = self.population / self.population.sum()
-        return np.asarray((self.positives / self.labels) @ weight)
-
     def weighted(self) -> "WeightedCounts":
-        """Return the same as a weighted sum of counts."""
+        """Return the stratified estimate of the share of positives (Eq. 5 and 6)."""
         whole = self.population.sum()
         return WeightedCounts(
             weight=self.population / (whole * self.labels),

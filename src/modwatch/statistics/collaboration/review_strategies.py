@@ -28,10 +28,6 @@ Costs = tuple[ArrayLike, ArrayLike]
 #: Further columns of a model's scores by name, (n,) each.
 Columns = Mapping[str, ArrayLike]
 
-#: Name of the review score of prediction sets, which estimates compare where groups are calibrated
-#: apart; it needs labels, so that no day is routed by it.
-CONFORMAL = "conformal"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
@@ -230,7 +226,7 @@ def all_review_scores() -> Mapping[str, ReviewScore]:
                 f"the entry point {point.name!r} of modwatch.review_scores must be a ReviewScore "
                 "of that name"
             )
-        if score.name in (*found, CONFORMAL):
+        if score.name in found:
             raise MetricInputError(f"there are two review scores {score.name!r}; rename one")
         found[score.name] = score
     return MappingProxyType(found)

@@ -16,11 +16,7 @@ moderation through uncertainty*):
     agreement     kappa_table, shared_items
     all figures   group_report
 
-Comments that mention an identity (Borkan et al. 2019):
-
-    ranking       subgroup_auc, bpsn_auc, bnsp_auc
-    calibration   calibration_gap
-    mentions      identity_mentions, read_identity_terms
+Comments that mention an identity: `identity_mentions`, `read_identity_terms`.
 
 `docs/groups.md` explains them. Invalid arguments raise `modwatch.common.errors.MetricInputError`.
 """
@@ -34,12 +30,8 @@ from modwatch.statistics.divergence.conformity import (
 from modwatch.statistics.divergence.group_agreement import kappa_table, shared_items
 from modwatch.statistics.divergence.group_divergence import group_report
 from modwatch.statistics.divergence.mentions import (
-    bnsp_auc,
-    bpsn_auc,
-    calibration_gap,
     identity_mentions,
     read_identity_terms,
-    subgroup_auc,
 )
 from modwatch.statistics.divergence.profiles import (
     DemographicDivergence,
@@ -49,8 +41,8 @@ from modwatch.statistics.divergence.profiles import (
 )
 
 __all__ = [
-    "Conformity", "DemographicDivergence", "Groups", "Profiles", "annotator_profiles", "bnsp_auc",
-    "bpsn_auc", "calibration_gap", "conformity_delta", "demographic_divergence", "group_report",
-    "identity_mentions", "intersections", "kappa_table", "read_identity_terms",
-    "shared_items", "shown_together", "subgroup_auc", "uncertainty_divergence",
+    "Conformity", "DemographicDivergence", "Groups", "Profiles", "annotator_profiles",
+    "conformity_delta", "demographic_divergence", "group_report", "identity_mentions",
+    "intersections", "kappa_table", "read_identity_terms", "shared_items", "shown_together",
+    "uncertainty_divergence",
 ]  # fmt: skip

@@ -1,8 +1,4 @@
-"""Comments that mention an identity: which these are, and how well a model ranks them.
-
-The AUCs are those of Borkan et al. (2019, *Nuanced Metrics for Measuring Unintended Bias with Real
-Data for Text Classification*), as in the Jigsaw competition on unintended bias.
-"""
+"""Comments that mention an identity: which these are."""
 
 import re
 import tomllib
@@ -13,114 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from modwatch.common.errors import SettingsError
-from modwatch.statistics import arguments, auroc
-from modwatch.statistics.arguments import Floats
-
-_Rows = tuple[Floats, Floats, Floats, NDArray[np.bool_]]
-
-
-def subgroup_auc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    mentions: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> float | None:
-    """Return the AUROC in [0, 1] among the comments that mention the identity.
-
-    Low where the model ranks harmless comments about the group among the toxic ones. None with one
-    class only.
-
-    Args:
-        y_true: (n,) labels 0 or 1.
-        y_prob: (n,) probabilities.
-        mentions: (n,) whether a comment mentions the identity.
-        sample_weight: (n,) inverse inclusion probabilities; 1 each by default.
-
-    Raises:
-        MetricInputError: arguments out of range or of different lengths.
-
-    >>> subgroup_auc([1, 0, 1, 0], [0.9, 0.8, 0.6, 0.1], [True, True, False, False])
-    1.0
-    """
-    y, p, w, mention = _rows(y_true, y_prob, mentions, sample_weight)
-    return auroc(y[mention], p[mention], sample_weight=w[mention])
-
-
-def bpsn_auc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    mentions: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> float | None:
-    """Return the AUROC of toxic comments elsewhere against harmless ones that mention the identity.
-
-    Background positive, subgroup negative: low where mentions alone raise the score. Arguments and
-    errors as `subgroup_auc`.
-
-    >>> bpsn_auc([1, 0, 1, 0], [0.9, 0.8, 0.6, 0.1], [True, True, False, False])
-    0.0
-    """
-    y, p, w, mention = _rows(y_true, y_prob, mentions, sample_weight)
-    rows = mention == (y == 0)
-    return auroc(y[rows], p[rows], sample_weight=w[rows])
-
-
-def bnsp_auc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    mentions: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> float | None:
-    """Return the AUROC of toxic comments that mention the identity against harmless ones elsewhere.
-
-    Background negative, subgroup positive: low where mentions alone lower the score. Arguments and
-    errors as `subgroup_auc`.
-
-    >>> bnsp_auc([1, 0, 1, 0], [0.9, 0.8, 0.6, 0.1], [True, True, False, False])
-    1.0
-    """
-    y, p, w, mention = _rows(y_true, y_prob, mentions, sample_weight)
-    rows = mention == (y == 1)
-    return auroc(y[rows], p[rows], sample_weight=w[rows])
-
-
-def calibration_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    mentions: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> float | None:
-    """Return how much more the model overestimates toxicity with mentions than without.
-
-    The mean of p − y where the identity is mentioned, less that elsewhere, in [−2, 2]; 0 is none.
-    None if one of the parts has no weight. Arguments and errors as `subgroup_auc`.
-
-    >>> round(calibration_gap([1, 0, 1, 0], [0.9, 0.8, 0.6, 0.1], [True, True, False, False]), 3)
-    0.5
-    """
-    y, p, w, mention = _rows(y_true, y_prob, mentions, sample_weight)
-    if not w[mention].sum() or not w[~mention].sum():
-        return None
-    excess = p - y
-    with_mention = np.average(excess[mention], weights=w[mention])
-    return float(with_mention - np.average(excess[~mention], weights=w[~mention]))
-
-
-def _rows(
-    y_true: ArrayLike, y_prob: ArrayLike, mentions: ArrayLike, sample_weight: ArrayLike | None
-) -> _Rows:
-    y, p, w = arguments.rows(y_true, y_prob, sample_weight, None)
-    mention = arguments.labels(mentions, name="mentions") == 1
-    arguments.same_length(y_true=y, mentions=mention)
-    return y, p, w, mention
-
 
 Terms = Mapping[str, Sequence[str]]
 
@@ -166,8 +57,8 @@ def read_identity_terms(path: Path | None = None) -> dict[str, list[str]]:
         content: Any = tomllib.loads(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsError(
-            f"the identity terms in {source} cannot be read ({type(exc).__name__}); check "
-            "MODWATCH_IDENTITY_TERMS"
+            f"the identity terms in {source} cannot be read ({type(exc).__name__}); "
+            "correct the file"
         ) from None
     found = content.get("identities")
     if not isinstance(found, dict) or not all(

@@ -5,8 +5,7 @@ the expected error of its decision is known. It detects changes of the comments 
 reflect. It does not detect miscalibration: an over-confident model appears better than it is. That
 requires labels (`measure_days`).
 
-Means over a fixed set of comments are exact expectations. Recall and AUROC are ratios of two
-expectations, which differ from the expected ratio by a term of order 1/n. Nothing is simulated.
+Means over a fixed set of comments are exact expectations. Nothing is simulated.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from modwatch.statistics.drift.day_comparison import MINIMUM_COMMENTS, Finding
 from modwatch.statistics.intervals import NORMAL_QUANTILE
 from modwatch.statistics.live.figures import FIGURES
 
-#: Minimum number of flagged or reviewed comments, and of expected labels of a class.
+#: Minimum number of comments in a denominator.
 MINIMUM_PART = 10
 
 
@@ -37,11 +36,11 @@ def expected_performance(
     threshold: float = 0.5,
     flagged: NDArray[np.bool_] | None = None,
 ) -> Iterator[Finding]:
-    """Yield the expected precision, recall, AUROC, OC-Acc, RE and accuracy of n comments.
+    """Yield the expected OC-Acc, RE and accuracy of n comments.
 
     If scores are calibrated, the interval covers the true value on 95 % of days, since labels of
-    known probability are still random; it does not account for miscalibration. Too few comments or
-    expected labels give an insufficient finding.
+    known probability are still random; it does not account for miscalibration. Too few comments
+    give an insufficient finding.
 
     Args:
         y_prob: (n,) in [0, 1].
@@ -56,7 +55,7 @@ def expected_performance(
     >>> prob = np.tile([0.1, 0.8], 500)
     >>> findings = expected_performance(prob, prob * (1 - prob), review_fraction=0.1)
     >>> [round(finding.value, 3) for finding in findings]
-    [0.8, 0.889, 0.854, 0.87, 0.2, 0.85]
+    [0.87, 0.2, 0.85]
     """
     p = arguments.probabilities(y_prob)
     t = arguments.fraction("threshold", threshold)
@@ -70,12 +69,10 @@ def expected_performance(
     reviewed = review.reviewed(score)
     wrong = np.where(flags > 0, 1 - p, p)
     parts = {"everything": np.ones(p.size), "reviewed": reviewed, "unreviewed": 1 - reviewed}
-    yield _precision(p, flags)
-    yield _recall(p, flags)
-    yield _auroc(p)
     for figure in FIGURES.values():
         if (share := figure.errors) is not None:
-            yield _errors(figure.key, p, wrong, parts[share.of], parts[share.over], share.left)
+            part, over = parts[share.of], parts[share.over]
+            yield _errors(f"cbpe_{figure.key}", p, wrong, part, over, share.left)
 
 
 def _errors(
@@ -83,67 +80,22 @@ def _errors(
 ) -> Finding:
     """Return the expected errors in a part (n,) over the size of a part (n,), or what is left."""
     size = float(over.sum())
-    if reason := _lacks(p, size, "comments in its denominator"):
-        return _insufficient(metric, p, reason)
-    value = float(np.dot(part, wrong)) / size
-    return _finding(metric, p, 1 - value if left else value, _spread(p, part / size))
-
-
-def _precision(p: Floats, flagged: Floats) -> Finding:
-    """Return the expected positives among the flagged over these."""
-    size = float(flagged.sum())
-    if reason := _lacks(p, size, "comments in its denominator"):
-        return _insufficient("precision_flagged", p, reason)
-    value = float(np.dot(p, flagged)) / size
-    return _finding("precision_flagged", p, value, _spread(p, flagged / size))
-
-
-def _recall(p: Floats, flagged: Floats) -> Finding:
-    """Return the expected positives among the flagged over all expected positives."""
-    positives = float(p.sum())
-    if reason := _lacks(p, positives, "toxic comments expected"):
-        return _insufficient("recall_flagged", p, reason)
-    value = float(np.dot(p, flagged)) / positives
-    return _finding("recall_flagged", p, value, _spread(p, (flagged - value) / positives))
-
-
-def _auroc(p: Floats) -> Finding:
-    """Return the expected share of pairs, one toxic and one not, in the correct order."""
-    values, counts = np.unique(p, return_counts=True)
-    positive, negative = counts * values, counts * (1 - values)  # expected, by distinct score
-    positives, negatives = float(positive.sum()), float(negative.sum())
-    if reason := _lacks(p, min(positives, negatives), "comments expected of a class"):
-        return _insufficient("auroc", p, reason)
-    beaten = np.cumsum(negative) - negative / 2
-    losing = positives - np.cumsum(positive) + positive / 2
-    own = float(np.dot(positive, 1 - values))  # no comment makes a pair with itself
-    value = (float(np.dot(positive, beaten)) - own / 2) / (positives * negatives - own)
-    influence = (beaten / negatives - value) / positives - (losing / positives - value) / negatives
-    return _finding("auroc", p, value, _spread(values, influence, counts))
-
-
-def _spread(p: Floats, influence: Floats, count: NDArray[np.int64] | int = 1) -> float:
-    """Return the standard deviation of an estimate to which each label adds its influence."""
-    return math.sqrt(float((count * p * (1 - p) * influence**2).sum()))
-
-
-def _lacks(p: Floats, size: float, noun: str) -> str:
-    """Return why there are too few comments; empty if there are enough."""
+    reason = ""
     if p.size < MINIMUM_COMMENTS:
-        return f"{p.size} comments of the day; {MINIMUM_COMMENTS} are needed"
-    return "" if size >= MINIMUM_PART else f"{size:.0f} {noun}; {MINIMUM_PART} are needed"
-
-
-def _finding(metric: str, p: Floats, value: float, spread: float) -> Finding:
+        reason = f"{p.size} comments of the day; {MINIMUM_COMMENTS} are needed"
+    elif size < MINIMUM_PART:
+        reason = f"{size:.0f} comments in its denominator; {MINIMUM_PART} are needed"
+    if reason:
+        return Finding(metric=metric, feature="prob", value=None, n=p.size, reason=reason)
+    value = float(np.dot(part, wrong)) / size
+    expected = 1 - value if left else value
+    influence = part / size
+    spread = math.sqrt(float((p * (1 - p) * influence**2).sum()))  # each label adds its influence
     return Finding(
-        metric=f"cbpe_{metric}",
+        metric=metric,
         feature="prob",
-        value=value,
-        low=max(value - NORMAL_QUANTILE * spread, 0.0),
-        high=min(value + NORMAL_QUANTILE * spread, 1.0),
+        value=expected,
+        low=max(expected - NORMAL_QUANTILE * spread, 0.0),
+        high=min(expected + NORMAL_QUANTILE * spread, 1.0),
         n=p.size,
     )
-
-
-def _insufficient(metric: str, p: Floats, reason: str) -> Finding:
-    return Finding(metric=f"cbpe_{metric}", feature="prob", value=None, n=p.size, reason=reason)

@@ -47,8 +47,6 @@ class Effect:
     value: float
     low: float
     high: float
-    #: `higher`, `lower` or `both`; None where there is none, or noise hides it.
-    direction: str | None = None
 
 
 def population_stability_index(counts: ArrayLike, reference: ArrayLike) -> Effect:
@@ -101,35 +99,6 @@ def jensen_shannon(counts: ArrayLike, reference: ArrayLike) -> Effect:
     return _divergence(pair, term, slope, one=1 / (8 * math.log(2)), most=1.0)
 
 
-def wasserstein(counts: ArrayLike, reference: ArrayLike, *, width: float) -> Effect:
-    """Return Wasserstein-1 ≥ 0: how far scores moved on average, in the scores' own unit.
-
-    ∫|F − G| over equal bins (B,), `width` wide; binning moves it by at most `width`. Two samples
-    of one population lie ∫√(2/π · (F(1−F)/n + G(1−G)/m)) apart on average; that is taken off in
-    quadrature, since it is lost in a larger shift. The direction is `both` when less than three
-    quarters of the way goes up, and less than three quarters down.
-
-    >>> moved = wasserstein([0, 0, 1000], [1000, 0, 0], width=0.1)
-    >>> round(moved.value, 9), moved.direction
-    (0.2, 'higher')
-    """
-    pair = _Pair.from_counts(counts, reference)
-    p, q = pair.shares()
-    # Where F lies below G, scores rise; the sum is the shift of the mean.
-    if not 1e-100 <= width <= 1e100:  # NaN fails too
-        raise MetricInputError(f"width must be a positive number, got {width}")
-    rise = width * np.cumsum(q - p)[:-1]
-    up, down = float(rise[rise > 0].sum()), float(-rise[rise < 0].sum())
-    value = math.sqrt(max((up + down) ** 2 - (width * pair.between(0.0)) ** 2, 0.0))
-    # By duality the distance is the difference of the means of this function of the score.
-    potential = width * np.append(0.0, np.cumsum(np.sign(rise)))
-    margin = _Z * max(pair.error((potential, potential), _ADDED), width * pair.between(_ADDED))
-    low, way = max(value - margin, 0.0), "both"
-    if abs(up - down) > (up + down) / 2:
-        way = "higher" if up > down else "lower"
-    return Effect(value=value, low=low, high=value + margin, direction=way if low else None)
-
-
 def share(part: int, whole: int) -> Effect:
     """Return part/whole in [0, 1] with the score interval of Wilson (1927); `whole` above 0."""
     if not 0 <= part <= whole or whole == 0:
@@ -146,8 +115,7 @@ def share_change(part: int, whole: int, reference_part: int, reference_whole: in
     day, before = share(part, whole), share(reference_part, reference_whole)
     sides = ((mean.value, mean.low, mean.high) for mean in (day, before))
     value, low, high = difference_interval(*sides)
-    way = "higher" if low > 0 else "lower" if high < 0 else None
-    return Effect(value=value, low=low, high=high, direction=way)
+    return Effect(value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,12 +155,6 @@ class _Pair:
         """Return the standard error of the sum of the means of a score (B,) of either side."""
         means = zip(self.shares(rows), scores, self.sizes, strict=True)
         return math.sqrt(sum(np.dot(p, (s - np.dot(p, s)) ** 2) / n for p, s, n in means))
-
-    def between(self, rows: float) -> float:
-        """Return how many bins samples of one population lie apart by chance, on average."""
-        below = np.cumsum(self.shares(rows), axis=1)[:, :-1]
-        variance = (np.maximum(below * (1 - below), 0).T / self.sizes).sum(axis=1)
-        return float(np.sqrt(2 / math.pi * variance).sum())
 
 
 def _divergence(

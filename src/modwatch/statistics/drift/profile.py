@@ -13,7 +13,7 @@ from modwatch.statistics import arguments
 Counts = NDArray[np.int64]
 
 #: Equal bins of each score. A binned score is off by at most half a bin, 0.0005 for prob and
-#: 0.000125 for uncertainty, and so is a mean; a Wasserstein distance by at most a whole bin.
+#: 0.000125 for uncertainty, and so is a mean.
 BINS = 1000
 
 #: Lengths in characters at which a band of lengths begins, and the names of the bands.

@@ -22,7 +22,7 @@ from modwatch.statistics.estimate import Estimate, difference, holm
 from modwatch.statistics.intervals import LEVEL, NORMAL_QUANTILE, mid_p
 from modwatch.statistics.label_truth import ErrorEvidence
 from modwatch.statistics.live.census import Census, reconciled
-from modwatch.statistics.live.conformal import COVERAGE, ENOUGH, crossed_sets, has_enough_labels
+from modwatch.statistics.live.conformal import COVERAGE, crossed_sets
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import Confirmations, LabelledDay
 from modwatch.statistics.live.sample import Sample
@@ -38,17 +38,16 @@ Group = tuple[str, str]
 _LABELS = ("harmless", "toxic")
 #: Coverage of prediction sets, of all comments and by label.
 COVERAGES = ("set_coverage", *(f"set_coverage_{label}" for label in _LABELS))
-_OWN_SETS = (*(f"own_{metric}" for metric in COVERAGES), "unsure_share")
+_OF_SETS = (*COVERAGES, "unsure_share")
 
 #: Metrics of the scores of a day, and of the labels of a window.
 SCORE_METRICS = ("mean_uncertainty", "flagged_share", "reviewed_share")
 LABEL_METRICS = (
     *("accuracy", "prevalence", "precision_flagged", "recall_flagged", "auroc", "brier"),
-    *("calibration_error", "overturn_rate", *COVERAGES, *_OWN_SETS, "bpsn_auc", "bnsp_auc"),
+    *("calibration_error", "overturn_rate", *_OF_SETS, "bpsn_auc", "bnsp_auc"),
 )
-#: Of these, without a difference from all others: sets of either side are calibrated apart, or the
-#: figure compares both sides by itself.
-_ALONE = (*_OWN_SETS, "bpsn_auc", "bnsp_auc")
+#: Of these, without a difference from all others: a size, and what compares both sides by itself.
+_ALONE = ("unsure_share", "bpsn_auc", "bnsp_auc")
 #: The gap between the groups of an attribute, in rows without a group.
 GAP = "set_coverage_gap"
 
@@ -152,10 +151,11 @@ def measure_groups(
     - `overturn_rate`, the share of the reviewed top whose automated decision is wrong;
     - `set_coverage`, the share of comments whose label is in a prediction set, and of the toxic
       and the harmless ones `set_coverage_toxic` and `set_coverage_harmless`: sets at 90 % for each
-      label, which all comments calibrate; `own_set_coverage…`, the same for sets that the group
-      calibrates apart (Mondrian), and `unsure_share`, how many of these are not one label.
-      `reason` has the guarantee: a group with few labels of a kind takes those of all groups;
-    - `bpsn_auc` and `bnsp_auc`, of identities only, those of `modwatch.statistics.divergence`.
+      label, which all comments calibrate; `unsure_share`, how many of these are not one label.
+      `reason` has the guarantee;
+    - `bpsn_auc` and `bnsp_auc`, of identities only (Borkan et al. 2019): the AUROC of toxic
+      comments elsewhere against harmless ones that mention the identity, and of toxic ones that
+      mention it against harmless ones elsewhere.
 
     `difference` is that from all other comments; figures that compare with them by themselves, or
     whose sets are calibrated apart, have none. `p_holm` is corrected for all rows. The last rows
@@ -216,20 +216,15 @@ def _group_rows(
         for side, sample in enumerate(samples)
     ]
     toxic = pooled.label if labels is None else labels.mean
-    together, apart = (crossed_sets(pooled, toxic, stratum) for stratum in (None, part))
-    enough = has_enough_labels(pooled.weight, toxic, part)
+    sets = crossed_sets(pooled, toxic)
     found = []
     for number, (estimator, side) in enumerate(zip(estimators, sides, strict=True)):
-        rows = part == number
         model = estimator.of_the_model()
         if labels is not None and not samples[number].lacks(samples[number].everything()):
             borrowing = _by_score(side, samples[1 - number], threshold, known=known, seed=seed)
             model = map(reconciled, model, borrowing)
         of_side = _side_estimates(model, estimator, side)
-        of_side |= _of_sets(estimator, together[rows], COVERAGES, _GUARANTEE)
-        lacking = [name for name, has in zip(_LABELS, enough[number], strict=True) if not has]
-        guarantee = _own_guarantee(lacking)
-        found.append(of_side | _of_sets(estimator, apart[rows], _OWN_SETS, guarantee))
+        found.append(of_side | _of_sets(estimator, sets[part == number]))
     if group[0] == IDENTITY:
         for metric, (one, other) in (("bpsn_auc", estimators[::-1]), ("bnsp_auc", estimators)):
             found[0][metric] = one.auroc_against(other, metric=metric)
@@ -264,30 +259,17 @@ def _side_estimates(
 _GUARANTEE = f"sets at {100 * COVERAGE:g} % for each label"
 
 
-def _own_guarantee(lacking: Sequence[str]) -> str:
-    """Return what sets that a group calibrates apart promise.
-
-    >>> _own_guarantee(["toxic"])
-    'sets at 90 % for each label in the group, but for toxic: fewer than 9 effective labels'
-    """
-    few = f", but for {' and '.join(lacking)}: fewer than {ENOUGH} effective labels"
-    return f"{_GUARANTEE} in the group{few if lacking else ''}"
-
-
-def _of_sets(
-    estimator: Estimator, sets: NDArray[np.bool_], metrics: Sequence[str], guarantee: str
-) -> dict[str, Estimate]:
+def _of_sets(estimator: Estimator, sets: NDArray[np.bool_]) -> dict[str, Estimate]:
     """Return the coverage of the sets (m, 2) of the labelled rows, by label too, and unsure ones.
 
     The `reason` of a figure is the guarantee of the sets.
     """
     estimates = [
-        estimator.set_coverage(sets, metric=metrics[0]),
-        *(estimator.set_coverage_of(label, sets, metric=metrics[1 + label]) for label in (0, 1)),
+        estimator.set_coverage(sets, metric=COVERAGES[0]),
+        *(estimator.set_coverage_of(label, sets, metric=COVERAGES[1 + label]) for label in (0, 1)),
+        estimator.unsure_share(sets),
     ]
-    if "unsure_share" in metrics:
-        estimates.append(estimator.unsure_share(sets))
-    return {found.metric: replace(found, reason=found.reason or guarantee) for found in estimates}
+    return {found.metric: replace(found, reason=found.reason or _GUARANTEE) for found in estimates}
 
 
 def _all_rows(
@@ -299,7 +281,7 @@ def _all_rows(
     labels = sample.true_labels(known, seed=seed)
     sets = crossed_sets(sample, sample.label if labels is None else labels.mean)
     estimator = Estimator(sample, threshold=0.5, seed=seed, labels=labels)
-    found = _of_sets(estimator, sets, (*COVERAGES, "unsure_share"), _GUARANTEE)
+    found = _of_sets(estimator, sets)
     of_all = (None, None)
     return [_row(of_all, metric, estimate, None, sample.size) for metric, estimate in found.items()]
 

@@ -13,29 +13,23 @@ the estimate is `insufficient` with a reason and without a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from modwatch.statistics import arguments
 from modwatch.statistics.arguments import Floats
 from modwatch.statistics.collaboration.collaborative import REVIEW_FRACTIONS
-from modwatch.statistics.collaboration.review_strategies import CONFORMAL
 from modwatch.statistics.intervals import interval, mid_p
 from modwatch.statistics.label_truth import ErrorEvidence, GivenLabels, TrueLabels
 from modwatch.statistics.live.census import Census, reconciled
-from modwatch.statistics.live.conformal import set_review_scores
 from modwatch.statistics.live.estimator import Estimator, MetricEstimate
 from modwatch.statistics.live.labelled_day import LabelledDay
 from modwatch.statistics.live.population import Domain
 from modwatch.statistics.live.sample import Sample
-
-Ints = NDArray[np.integer]
 
 _FLOATS = ("alpha", "value", "low", "high")
 
@@ -49,7 +43,6 @@ def measure_days(
     review_fractions: Sequence[float] = REVIEW_FRACTIONS,
     strategies: Sequence[str] = ("uncertainty", "toxicity"),
     threshold: float = 0.5,
-    groups: Sequence[Ints] | None = None,
     known: ErrorEvidence | None = None,
     history: GivenLabels | None = None,
     seed: int = 0,
@@ -73,9 +66,6 @@ def measure_days(
         strategies: see `review_scores`.
         threshold: in [0, 1]; the model flags prob > threshold, except on days with decisions
             (`LabelledDay.flagged`).
-        groups: (N,) from 0, group of each comment of a day. With two groups or more, a strategy
-            `conformal` is compared, too: comments come by their prediction sets, which each group
-            calibrates apart with the labels of the window.
         known: further evidence of people's error rates, such as answers to gold items.
         history: earlier labels of the same model, as `Sample.given` has them.
         seed: of the draws behind the intervals.
@@ -92,7 +82,6 @@ def measure_days(
         review_fractions=review_fractions,
         strategies=strategies,
         threshold=threshold,
-        groups=groups,
     )
     return table
 
@@ -148,14 +137,11 @@ class Measured:
             return self
         return replace(self, labels=labels.of_rows(labels.labelled), census=(census, labels))
 
-    def tables(
-        self, *, groups: Sequence[Ints] | None = None, **asked: Any
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the table of `measure_days`, with the other arguments of that, and its like.
+    def tables(self, **asked: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the table of `measure_days`, with the arguments of that, and its like.
 
         The second one has the same rows, in the same order, estimated by the design alone.
         """
-        asked["scores"] = self._conformal(groups)
         found = [*self.estimates(**asked), *((rate, rate) for rate in self.rates())]
         return _table(one for one, _ in found), _table(other for _, other in found)
 
@@ -171,12 +157,6 @@ class Measured:
         """Return the error rates of the annotators; none if the labels are true."""
         return [] if self.labels is None else [*annotator_estimates(self.sample, self.labels)]
 
-    def _conformal(self, groups: Sequence[Ints] | None) -> dict[str, Sequence[Floats]]:
-        """Return the review scores by prediction sets; none without two groups."""
-        if groups is None or max((int(group.max(initial=0)) for group in groups), default=0) == 0:
-            return {}
-        return {CONFORMAL: [*set_review_scores(self.days, self.sample, self.toxic, groups)]}
-
 
 def _table(estimates: Iterable[MetricEstimate]) -> pd.DataFrame:
     rows = [asdict(estimate) for estimate in estimates]
@@ -190,23 +170,15 @@ def sample_estimates(
     review_fractions: Sequence[float],
     strategies: Sequence[str],
     threshold: float,
-    scores: Mapping[str, Sequence[Floats]] = MappingProxyType({}),
     seed: int,
 ) -> list[MetricEstimate]:
-    """Return every estimate of a sample with these true labels; arguments as in `measure_days`.
-
-    `scores` are review scores (N,) of each day by further strategies.
-    """
+    """Return every estimate of a sample with these true labels; arguments as in `measure_days`."""
     alphas = [arguments.fraction("review_fraction", alpha) for alpha in review_fractions]
     threshold = arguments.fraction("threshold", threshold)
     estimator = Estimator(sample, threshold=threshold, seed=seed, labels=labels)
     estimates = list(estimator.of_the_model())
-    reviews = {name: sample.reviewed(name, alphas, threshold=threshold) for name in strategies}
-    reviews |= {
-        name: sample.reviewed_by(of_days, alphas, threshold=threshold)
-        for name, of_days in scores.items()
-    }
-    for name, reviewed in reviews.items():
+    for name in strategies:
+        reviewed = sample.reviewed(name, alphas, threshold=threshold)
         for alpha, review in zip(alphas, reviewed, strict=True):
             estimates.extend(estimator.of_the_team(name, alpha, review))
     return estimates

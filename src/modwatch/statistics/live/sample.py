@@ -1,6 +1,6 @@
 """Labelled comments of one or more days, weighted to represent all comments."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -244,19 +244,13 @@ class Sample:
 
         `threshold` makes the decisions where there are none.
         """
-        of_days = (day.day.review_scores(strategy, threshold=threshold) for day in self._days)
-        return self.reviewed_by(of_days, alphas, threshold=threshold)
-
-    def reviewed_by(
-        self, scores: Iterable[Floats], alphas: Sequence[float], *, threshold: float
-    ) -> list[Review]:
-        """Return the same for a review score (N,) of each day."""
         stakes = [day.day.stakes(threshold) for day in self._days]
         most = max((float(of_day.max(initial=0.0)) for of_day in stakes), default=0.0) or 1.0
         ranking = Ranking([day.prob for day in self._days], self.prob)
         pools: list[tuple[list[Domain], list[Domain], list[Ranks]]]
         pools = [([], [], []) for _ in alphas]
-        for number, (day, score, stake) in enumerate(zip(self._days, scores, stakes, strict=True)):
+        for number, (day, stake) in enumerate(zip(self._days, stakes, strict=True)):
+            score = day.day.review_scores(strategy, threshold=threshold)
             parts, shares = day.reviewed(score[day.order], alphas), stake[day.order] / most
             for alpha, part, (domains, at_stake, ranks) in zip(alphas, parts, pools, strict=True):
                 domains.append(day.reviewed_domain(part, alpha))

@@ -45,7 +45,7 @@ def test_a_value_is_given_in_plain_words(rule):
     text = describe_value(rule, value)
     assert "_" not in text
     assert "(prob" not in text
-    is_state = rule.metric.startswith(("checks_", "score_checks_", "log_", "rows_"))
+    is_state = rule.metric.startswith(("checks_", "log_", "rows_"))
     has_bound = not is_state and rule.open.compare != "insufficient"
     assert ("threshold" in text) == has_bound
 

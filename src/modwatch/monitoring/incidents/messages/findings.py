@@ -21,12 +21,8 @@ _STATES = {
         "Data validation did not reject the day",
     ),
     "checks_warned": (
-        "Data validation warned about the comments",
-        "Data validation did not warn about the comments",
-    ),
-    "score_checks_warned": (
-        "Data validation warned about the scores",
-        "Data validation did not warn about the scores",
+        "Data validation warned",
+        "Data validation did not warn",
     ),
     "rows_late": (
         "The source has {value:,.0f} comments more than landed",
