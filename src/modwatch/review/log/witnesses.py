@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlalchemy import Engine
@@ -21,11 +21,13 @@ from sqlalchemy import Engine
 from modwatch.common.errors import LakeError, LedgerError, TimestampError
 from modwatch.common.ledger.chain import EMPTY, Head, Witness, witness_in
 from modwatch.common.ledger.timestamps import Authority
-from modwatch.data.lake.delta import Lake
 from modwatch.data.lake.files import Folder
 from modwatch.data.lake.schemas import LOG_VERIFICATIONS
 from modwatch.review.database import now
 from modwatch.review.log.verification import LogReport, verify_log
+
+if TYPE_CHECKING:  # 20 MiB, which the console does not need
+    from modwatch.data.lake.delta import Lake
 
 _log = logging.getLogger(__name__)
 
@@ -166,7 +168,7 @@ def _write(place: Folder, report: LogReport, authority: Authority | None) -> dat
 
 
 def verify_decision_log(
-    lake: Lake,
+    lake: "Lake",
     database: Engine,
     day: date,
     place: Folder | None,
