@@ -1,12 +1,12 @@
 """The path of a day's comments, one function a step, in the order in which a comment meets them.
 
-Each loads, calls one package, and saves. `day` is a UTC day. Each step may be killed at any point
-and run again: it replaces the rows of its day and nothing else.
+Each loads, computes, and saves. `day` is a UTC day. Each step may be killed at any point and run
+again: it replaces the rows of the days that it covers.
 
     ingest → check_comments → plan_shards → score_shard → check_scores → route → score_challenger
-    (people review) → collect_labels → follow_up → measure → compare_challenger → compare_groups
-                                  detect_drift → raise_alerts → publish
-                                                              → deliver_alerts
+    (people review) → collect_labels → follow_up → measure
+                 → compare_challenger, compare_groups, detect_drift → raise_alerts → publish
+                                                                                   → deliver_alerts
                                     verify_log → raise_alerts → deliver_alerts
 
 `pipeline.model` makes the champion that scores, and the challenger that is compared with it.

@@ -450,7 +450,7 @@ def test_memory_does_not_grow_with_the_export(engine, monkeypatch):
 
 
 def test_the_labelling_configuration_offers_the_labels():
-    docs = (Path(__file__).parents[3] / "docs" / "paths.md").read_text("utf-8")
+    docs = (Path(__file__).parents[3] / "docs" / "moderators.md").read_text("utf-8")
     view = ET.fromstring(docs.partition("```xml\n")[2].partition("```")[0])
     assert [choice.get("value") for choice in view.iter("Choice")] == list(LABELS)
     assert {item.get("value") for item in view.iter("Text")} == {"$text", "$parent_text"}

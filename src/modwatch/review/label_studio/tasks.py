@@ -16,7 +16,7 @@ from modwatch.data.sources.values import number_of, object_of, plain, text_of
 from modwatch.review.queue.comments import comment_of
 from modwatch.review.queue.items import content_of
 
-#: The choices of the labelling configuration in docs/paths.md.
+#: The choices of the labelling configuration in docs/moderators.md.
 LABELS = {"Toxic": 1, "Not toxic": 0}
 
 #: In bytes; a file is parsed in memory.
