@@ -414,7 +414,7 @@ def measure(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.measurements.tables import is_unmeasured
     from modwatch.monitoring.measurements.windows import windows
 
-    lake, policy, window = resources.lake, resources.policy, _window(resources, day)
+    lake, policy, window = resources.lake.steady(), resources.policy, _window(resources, day)
     measured = windows(lake, (_window(resources, past) for past in window))
     changed = 0
     for past in window:  # in order: a window tells the next day of people's error rates
@@ -434,8 +434,9 @@ def compare_challenger(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.measurements.challenger import compare_window
     from modwatch.monitoring.measurements.windows import windows
 
-    (window,) = windows(resources.lake, [_window(resources, day)])
-    return compare_window(resources.lake, window, resources.policy)
+    lake = resources.lake.steady()
+    (window,) = windows(lake, [_window(resources, day)])
+    return compare_window(lake, window, resources.policy)
 
 
 def compare_groups(resources: "Resources", day: datetime.date) -> int:
@@ -447,11 +448,11 @@ def compare_groups(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.measurements import comment_groups
     from modwatch.monitoring.measurements.windows import windows
 
-    terms = resources.identity_terms
+    lake, terms = resources.lake.steady(), resources.identity_terms
     if day.isoweekday() == _LABELS_COMPARED_ON:
-        (window,) = windows(resources.lake, [_window(resources, day)])
-        comment_groups.compare_window(resources.lake, window, resources.policy, terms)
-    return comment_groups.compare_day(resources.lake, day, terms)
+        (window,) = windows(lake, [_window(resources, day)])
+        comment_groups.compare_window(lake, window, resources.policy, terms)
+    return comment_groups.compare_day(lake, day, terms)
 
 
 def detect_drift(resources: "Resources", day: datetime.date) -> int:
@@ -463,7 +464,7 @@ def detect_drift(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.measurements import drift, segments
     from modwatch.monitoring.measurements.references import references
 
-    lake, checks, database = resources.lake, resources.checks, resources.database
+    lake, checks, database = resources.lake.steady(), resources.checks, resources.database
     plan, terms = resources.reference_plan, resources.identity_terms
     for past in _window(resources, day)[:-1]:
         drift.refresh_queue(lake, database, past)
@@ -500,7 +501,7 @@ def raise_alerts(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.incidents.evaluation import evaluate
 
     return evaluate(
-        resources.lake,
+        resources.lake.steady(),
         resources.checks,
         resources.database,
         day,
@@ -521,7 +522,7 @@ def publish(resources: "Resources", day: datetime.date) -> int:
     from modwatch.monitoring.measurements.tables import served_days
     from modwatch.monitoring.publishing.publication import publish_days
 
-    lake, settings, oldest = resources.lake, resources.settings, _window(resources, day)[0]
+    lake, settings, oldest = resources.lake.steady(), resources.settings, _window(resources, day)[0]
     published = publish_days(
         lake,
         resources.checks,

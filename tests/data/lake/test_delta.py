@@ -71,6 +71,24 @@ def test_days_are_read_and_those_between_them_are_not(lake):
     assert sum(batch.num_rows for batch in within) == 3
 
 
+def test_a_steady_lake_opens_a_table_once_and_sees_what_it_writes_itself(lake, monkeypatch):
+    steady, opened = lake.steady(), Counter()
+    read = DeltaTable.__init__
+    monkeypatch.setattr(
+        DeltaTable, "__init__", lambda self, uri, *a, **k: opened.update([uri]) or read(self, uri)
+    )
+    assert (ids(steady, DAY), steady.days("labels")) == ([], [])
+    lake.replace("labels", DAY, [labels(["a"])])
+    assert (ids(lake, DAY), ids(steady, DAY)) == (["a"], [])
+    steady.replace("labels", NEXT, [labels(["b"], NEXT)])
+    lake.replace("labels", DAY, [labels(["c"])])
+    opened.clear()
+    assert (ids(steady, DAY), ids(steady, NEXT)) == (["a"], ["b"])
+    assert steady.days("labels") == [DAY, NEXT]
+    assert not opened
+    assert (ids(lake, DAY), ids(lake.steady(), DAY)) == (["c"], ["c"])
+
+
 def test_all_that_write_to_a_new_table_at_once_succeed(lake, monkeypatch):
     days = [DAY + datetime.timedelta(days=number) for number in range(6)]
     all_look, opened = threading.Barrier(len(days), timeout=60), Lake._open

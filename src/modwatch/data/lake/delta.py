@@ -136,6 +136,17 @@ class Lake:
     columns: tuple[Column, ...] = ()
     #: What was read and written through this object.
     traffic: Traffic = field(default_factory=Traffic, compare=False, repr=False)
+    #: Of a steady lake, the version of each table that is read, None of one that does not exist;
+    #: of another lake None: each read takes the newest.
+    versions: dict[str, DeltaTable | None] | None = field(default=None, compare=False, repr=False)
+
+    def steady(self) -> "Lake":
+        """Return the lake for one step that reads the same tables again and again, in one thread.
+
+        Each table is read in the version of its first read, or of this object's last write. To
+        open one takes 3 ms, and a measured window reads 300 times.
+        """
+        return replace(self, versions={})
 
     def schema(self, table: str) -> pa.Schema:
         """Return the schema of a table, with the platform's own columns."""
@@ -199,6 +210,8 @@ class Lake:
                 f"table {table} of {self.root} could not be written for {day} "
                 f"({type(exc).__name__}); check MODWATCH_LAKE, its permissions and free space"
             ) from None
+        if self.versions is not None:
+            self.versions[table] = delta
         self.traffic.written[table] += counted.rows
         _log.info(
             "day replaced",
@@ -297,7 +310,7 @@ class Lake:
 
     def days(self, table: str) -> list[datetime.date]:
         """Return the days with rows, in order."""
-        delta = self._open(table)
+        delta = self._version(table)
         if delta is None:
             return []
         return sorted({datetime.date.fromisoformat(part["dt"]) for part in delta.partitions()})
@@ -373,7 +386,7 @@ class Lake:
         """Return the rows of the `wanted` days that meet the condition, if there is one."""
         # Opened now, not with the first batch: the reader gets the version at the time of the call,
         # and deltalake cannot open a table within a stream that it is writing.
-        delta = self._open(table)
+        delta = self._version(table)
         if delta is None:
             return iter(())
         # By PyArrow, in batches: with deltalake 1.6.6 and pyarrow 25.0.1 processes that had read by
@@ -425,6 +438,14 @@ class Lake:
                     f"{type_of(found)}, and MODWATCH_COLUMNS says "
                     f"{column.type}; name the new column otherwise, or restore its type"
                 )
+
+    def _version(self, table: str) -> DeltaTable | None:
+        """Return the table as it is read: in a steady lake, as it was before."""
+        if self.versions is None:
+            return self._open(table)
+        if table not in self.versions:
+            self.versions[table] = self._open(table)
+        return self.versions[table]
 
     def _open(self, table: str) -> DeltaTable | None:
         with self._mapped(table, "opened"):

@@ -20,7 +20,7 @@ from modwatch.statistics.intervals import mid_p
 from modwatch.statistics.label_truth import RATE_BOUNDS, ErrorEvidence
 from modwatch.statistics.live.assumption_checks import assumption_checks
 from modwatch.statistics.live.labelled_day import LabelledDay
-from modwatch.statistics.live.measure import Measured, reliability_estimates
+from modwatch.statistics.live.measure import Measured
 from modwatch.statistics.recalibration import shown_by_variance, shown_off
 
 logger = logging.getLogger(__name__)
@@ -53,11 +53,10 @@ def measure_window(lake: Lake, window: Window, policy: RoutingPolicy) -> None:
     compared = (name for name, score in all_review_scores().items() if score.compared)
     strategies = (*compared, policy.strategy, strategy)
     found = _tables(measured, policy, strategies=strategies, fraction=fraction)
-    curve = reliability_estimates(labelled, known=measured.known)
     pairs = [tables.label_pairs(lake, day, day_scores(lake, day)) for day in window.days]
     checks = assumption_checks(measured, found, pd.concat(pairs, ignore_index=True))
     for name, frame, schema in (
-        ("reliability", curve, RELIABILITY),
+        ("reliability", measured.reliability(), RELIABILITY),
         ("assumption_checks", checks, ASSUMPTION_CHECKS),
     ):
         lake.replace(name, window.last, [as_batch(frame.assign(dt=window.last), schema)])

@@ -153,6 +153,20 @@ class Measured:
         modelled = sample_estimates(*self.census, seed=self.seed, **asked)
         return [(reconciled(one, other), one) for one, other in zip(sampled, modelled, strict=True)]
 
+    def reliability(self, n_bins: int = 10) -> pd.DataFrame:
+        """Return the table of `reliability_estimates`."""
+        estimator = Estimator(self.sample, threshold=0.5, seed=self.seed, labels=self.labels)
+        edges = np.linspace(0, 1, n_bins + 1)
+        bins = self.sample.bins(np.asarray, n_bins)
+        rows = [
+            {"lower": lower, "upper": upper, **_observed(estimator, total, domain)}
+            for lower, upper, (total, domain) in zip(
+                edges[:-1], edges[1:], bins, strict=bool(self.days)
+            )
+        ]
+        frame = pd.DataFrame(rows, columns=["lower", "upper", *_OBSERVED])
+        return frame.astype(dict.fromkeys(("mean_prob", "positive_rate", "low", "high"), "Float64"))
+
     def rates(self) -> list[MetricEstimate]:
         """Return the error rates of the annotators; none if the labels are true."""
         return [] if self.labels is None else [*annotator_estimates(self.sample, self.labels)]
@@ -216,13 +230,15 @@ def reliability_estimates(
     *,
     n_bins: int = 10,
     known: ErrorEvidence | None = None,
+    history: GivenLabels | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the reliability diagram of a window: one row per equal bin of prob, closed above.
 
     Columns: `lower`, `upper`; `mean_prob` of all comments of the bin, which is known;
     `positive_rate` with the 95 % interval `low`, `high`, missing if `status` is insufficient;
-    `count` labels; `weight` comments. Kivlichan et al. (2021), appendix C.
+    `count` labels; `weight` comments. Kivlichan et al. (2021), appendix C. `known` and `history` as
+    in `measure_days`.
 
     Calibration also concerns future comments, so the interval includes the chance variation of the
     labels themselves: it has width even if every comment is labelled.
@@ -232,19 +248,7 @@ def reliability_estimates(
     >>> reliability_estimates([day], n_bins=2)["positive_rate"].tolist()
     [<NA>, 0.5]
     """
-    sample = Sample(days)
-    estimator = Estimator(
-        sample, threshold=0.5, seed=seed, labels=sample.true_labels(known, seed=seed)
-    )
-    edges = np.linspace(0, 1, n_bins + 1)
-    rows = [
-        {"lower": lower, "upper": upper, **_observed(estimator, total, domain)}
-        for lower, upper, (total, domain) in zip(
-            edges[:-1], edges[1:], sample.bins(np.asarray, n_bins), strict=bool(days)
-        )
-    ]
-    frame = pd.DataFrame(rows, columns=["lower", "upper", *_OBSERVED])
-    return frame.astype(dict.fromkeys(("mean_prob", "positive_rate", "low", "high"), "Float64"))
+    return Measured.from_days(days, known, history=history, seed=seed).reliability(n_bins)
 
 
 _OBSERVED = ("mean_prob", "positive_rate", "low", "high", "count", "weight", "status")
