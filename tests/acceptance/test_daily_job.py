@@ -545,6 +545,12 @@ def test_no_comment_leaves_lake_and_queue(job):
     assert tables_with("modwatch", MARK) == ["review_item"]
 
 
+def test_mlflow_is_one_process(job):
+    commands = [_command(process) for process in job.demo.stack.processes()]
+    found = [command for command in commands if "mlflow" in command and "postgres" not in command]
+    assert len(found) == 1
+
+
 def test_no_process_is_left_behind(job):
     """The last test: it ends the job."""
     home = str(job.demo.settings.home)
