@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from airflow.executors.base_executor import BaseExecutor, get_execution_api_server_url
@@ -45,6 +46,9 @@ _ALWAYS = (
 
 #: Seconds without a task after which the process with the packages ends.
 IDLE_SECONDS = 60.0
+
+#: Only a fork shares the packages; it is the default of Python up to 3.13.
+_FORK = multiprocessing.get_context("fork")
 
 #: More tasks than an executor sends at a time.
 _MOST_UNREAD = 1_000
@@ -74,12 +78,13 @@ class PreloadingExecutor(LocalExecutor):  # type: ignore[misc]
         super()._check_workers()
 
     def _spawn_workers_with_gc_freeze(self, spawn_number: int) -> None:  # noqa: ARG002 - always one
-        if self._unread_messages.value and not self.workers:
-            self._spawn_worker()
+        self._spawn_worker()
 
     def _spawn_worker(self) -> None:
+        if self.workers or not self._unread_messages.value:
+            return
         given = (self.activity_queue, self.result_queue, self._unread_messages, self.conf)
-        process = multiprocessing.Process(target=_fork_tasks, args=given)
+        process = _FORK.Process(target=_fork_tasks, args=given)
         process.start()
         self.workers[process.pid] = process
 
@@ -125,12 +130,12 @@ def _fork_tasks(tasks: _Tasks, results: Any, unread: Any, conf: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload(load_settings())
     gc.freeze()  # collections in a child would copy the pages
-    forked: list[multiprocessing.Process] = []
+    forked: list[BaseProcess] = []
     while (task := tasks.get()) is not None:
         with unread:
             unread.value -= 1
         forked = [process for process in forked if process.is_alive()]
-        forked.append(multiprocessing.Process(target=_run, args=(task, results, conf)))
+        forked.append(_FORK.Process(target=_run, args=(task, results, conf)))
         forked[-1].start()
     for process in forked:
         process.join()
