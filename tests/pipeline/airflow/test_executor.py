@@ -140,8 +140,18 @@ class Task:
 
 
 @pytest.fixture
-def running(monkeypatch, executor):
-    """Return a function that runs tasks by their keys, and the executor; tasks write their pid."""
+def running(monkeypatch, executor, tmp_path):
+    """Return a function that runs tasks by their keys, and the executor."""
+
+    def run_task(task, **_):
+        mine = tmp_path / task.key
+        mine.touch()
+        if task.key == "bad":
+            raise RuntimeError("no")
+        time.sleep(0.2)
+        (tmp_path / f"{task.key}.beside").write_text(str(len([*tmp_path.glob("?")])))
+        mine.unlink()
+
     monkeypatch.setattr(executor, "preload", lambda _: None)
     monkeypatch.setattr(executor.BaseExecutor, "run_workload", staticmethod(run_task))
     made = executor.PreloadingExecutor(parallelism=2)
@@ -150,18 +160,12 @@ def running(monkeypatch, executor):
     def run_all(*keys):
         tasks = [Task(key) for key in keys]
         made.queued_tasks.update((task.key, task) for task in tasks)
-        made.running.update(keys)
         made._process_workloads(tasks)
-        wait_until(lambda: made.sync() or not made.running)
+        wait_until(lambda: made.sync() or made.event_buffer.keys() >= {*keys})
         return {key: made.event_buffer[key][0] for key in keys}
 
     yield run_all, made
     made.end()
-
-
-def run_task(task, **_):
-    if task.key == "bad":
-        raise RuntimeError("no")
 
 
 def wait_until(condition, *, rounds=2_000):
@@ -172,36 +176,32 @@ def wait_until(condition, *, rounds=2_000):
     raise AssertionError("it did not happen")
 
 
-def test_the_first_task_starts_the_one_process_that_runs_all(running):
+def test_the_first_task_starts_the_one_process_that_runs_all_few_at_a_time(running, tmp_path):
     run_all, made = running
     assert made.workers == {}
-    assert run_all("one") == {"one": "success"}
+    assert run_all("a") == {"a": "success"}
     (pid,) = made.workers
-    assert run_all("two", "three", "bad", "four") == {
-        "two": "success", "three": "success", "bad": "failed", "four": "success",
-    }  # fmt: skip
+    keys = "b", "c", "d", "e", "f"
+    assert run_all(*keys, "bad") == dict.fromkeys(keys, "success") | {"bad": "failed"}
     assert list(made.workers) == [pid]
+    beside = {int((tmp_path / f"{key}.beside").read_text()) for key in keys}
+    assert max(beside) == 2, "as many as the executor's parallelism"
 
 
-def test_the_process_ends_without_tasks_and_the_next_one_starts_another(
-    running, monkeypatch, executor
-):
+def test_the_process_ends_without_tasks_and_another_runs_the_next(running, monkeypatch, executor):
     run_all, made = running
-    run_all("one")
+    monkeypatch.setattr(executor, "IDLE_SECONDS", 0.01)
+    assert run_all("a") == {"a": "success"}, "a task that takes longer is waited for"
     (pid,) = made.workers
-    made.sync()
-    assert list(made.workers) == [pid]
-    monkeypatch.setattr(executor, "IDLE_SECONDS", 0.0)
     wait_until(lambda: made.sync() or not made.workers)
-    monkeypatch.setattr(executor, "IDLE_SECONDS", 60.0)
-    assert run_all("two") == {"two": "success"}
-    assert list(made.workers) != [pid]
+    assert run_all("b") == {"b": "success"}
+    assert pid not in made.workers
 
 
 def test_a_process_that_was_killed_is_replaced(running):
     run_all, made = running
-    run_all("one")
+    run_all("a")
     (pid,) = made.workers
     os.kill(pid, signal.SIGKILL)
-    assert run_all("two") == {"two": "success"}
+    assert run_all("b") == {"b": "success"}
     assert list(made.workers) != [pid]

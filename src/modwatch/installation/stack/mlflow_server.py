@@ -9,15 +9,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-import mlflow.server
-from mlflow.cli import cli
+
+def main() -> None:
+    """Run MLflow's command line, whose server replaces this process."""
+    import mlflow.server
+    from mlflow.cli import cli
+
+    mlflow.server._exec_cmd = _become
+    cli()
 
 
 def _become(command: Sequence[str], *, extra_env: Mapping[str, str], **_: object) -> NoReturn:
-    """Replace this process by a command."""
     os.execvpe(command[0], list(command), {**os.environ, **extra_env})  # noqa: S606
 
 
 if __name__ == "__main__":
-    mlflow.server._exec_cmd = _become
-    cli()
+    main()

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -59,18 +60,8 @@ class PreloadingExecutor(LocalExecutor):  # type: ignore[misc]
 
     def start(self) -> None:
         """Start without a process: the first task starts it."""
-        self._busy = time.monotonic()
         super().start()
         self.activity_queue = _Tasks()
-
-    def sync(self) -> None:
-        """Read results, and end the process when there was no task for a while."""
-        super().sync()
-        if self.running or not self.workers:
-            self._busy = time.monotonic()
-        elif time.monotonic() - self._busy > IDLE_SECONDS:
-            self._busy = time.monotonic()
-            self.activity_queue.put(None)
 
     def _check_workers(self) -> None:
         if any(not process.is_alive() for process in self.workers.values()):
@@ -84,7 +75,7 @@ class PreloadingExecutor(LocalExecutor):  # type: ignore[misc]
         if self.workers or not self._unread_messages.value:
             return
         given = (self.activity_queue, self.result_queue, self._unread_messages, self.conf)
-        process = _FORK.Process(target=_fork_tasks, args=given)
+        process = _FORK.Process(target=_fork_tasks, args=(*given, self.parallelism))
         process.start()
         self.workers[process.pid] = process
 
@@ -103,8 +94,8 @@ class _Tasks:
     def get(self) -> Any:
         return self._reader.recv()
 
-    def empty(self) -> bool:
-        return not self._reader.poll()
+    def empty(self, seconds: float = 0.0) -> bool:
+        return not self._reader.poll(seconds)
 
     def close(self) -> None:
         self._reader.close()
@@ -122,21 +113,26 @@ class _Tasks:
         return fresh
 
 
-def _fork_tasks(tasks: _Tasks, results: Any, unread: Any, conf: Any) -> None:
-    """Import the packages, then fork a process for each task, until None.
-
-    The scheduler sends no more tasks at a time than its `parallelism`.
-    """
+def _fork_tasks(tasks: _Tasks, results: Any, unread: Any, conf: Any, parallelism: int) -> None:
+    """Import the packages, then fork a process for each task, until None or an idle minute."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload(load_settings())
     gc.freeze()  # collections in a child would copy the pages
     forked: list[BaseProcess] = []
-    while (task := tasks.get()) is not None:
-        with unread:
-            unread.value -= 1
+    while True:
         forked = [process for process in forked if process.is_alive()]
-        forked.append(_FORK.Process(target=_run, args=(task, results, conf)))
-        forked[-1].start()
+        if len(forked) >= parallelism:
+            wait([process.sentinel for process in forked])
+        elif tasks.empty(IDLE_SECONDS):
+            if not forked:
+                return
+        elif (task := tasks.get()) is None:
+            break
+        else:
+            with unread:
+                unread.value -= 1
+            forked.append(_FORK.Process(target=_run, args=(task, results, conf)))
+            forked[-1].start()
     for process in forked:
         process.join()
 
