@@ -26,6 +26,8 @@ DEMO_SETTINGS = {
     "MODWATCH_SLICE_SHARE": "0.25",
     "MODWATCH_CONFIG": str(Path(__file__).with_name("config")),
     "MODWATCH_TORCH_THREADS": "1",  # two scoring tasks share the two cores
+    # A step takes a second: look for ended ones more often than once a second.
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
 }
 
 #: Default address of the model server.
