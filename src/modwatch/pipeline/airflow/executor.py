@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 #: What tasks of all DAGs use.
 _ALWAYS = (
     "airflow.dag_processing.dagbag",
+    "airflow.sdk.execution_time.supervisor",
     "airflow.sdk.execution_time.task_runner",
     "modwatch.installation.resources",
     "modwatch.pipeline.daily",
