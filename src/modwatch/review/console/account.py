@@ -66,6 +66,9 @@ _PROBLEMS = {
     "break_minutes": N_("The break reminder must be between 5 and 480 minutes, or empty."),
 }
 
+#: Read once: they are files.
+_TIMEZONES = tuple(sorted(available_timezones()))
+
 Password = Annotated[str, Form(max_length=LONGEST_PASSWORD)]
 
 
@@ -150,7 +153,7 @@ def _preferences_page(
         now=database.now(session.engine),
         actions=ACTIONS,
         languages=LANGUAGES,
-        timezones=sorted(available_timezones()),
+        timezones=_TIMEZONES,
         shortest_password=SHORTEST_PASSWORD,
     )
 
